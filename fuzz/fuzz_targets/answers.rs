@@ -42,6 +42,7 @@ fn concluding() -> Concluding {
         status: Vec::new(),
         status_backlog: remote::STATUS_BACKLOG,
         role_logs: Some(path()),
+        results: Vec::new(),
         remove: vec![path()],
     }
 }

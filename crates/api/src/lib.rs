@@ -88,6 +88,7 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(events::list_events))
         .routes(routes!(jobs::read::get_job_attempts))
         .routes(routes!(jobs::timeline::get_job_timeline))
+        .routes(routes!(jobs::results::get_job_results))
         .routes(routes!(jobs::read::get_job_script))
         .routes(routes!(jobs::logs::get_job_logs))
         .routes(routes!(jobs::control::cancel_job))

@@ -34,6 +34,7 @@ pub(crate) fn command_job() -> Job {
         labels: BTreeMap::new(),
         work: Work::Command { text: "true".to_owned() },
         array: None,
+        results: Vec::new(),
         image: None,
         image_policy: ImagePolicy::default(),
         env: BTreeMap::new(),

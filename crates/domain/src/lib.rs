@@ -44,6 +44,7 @@ pub use job::{
     identity::{AttemptNo, JobId, OUR_NAMES, Origin},
     logs::{InvalidLogName, LogContinuity, LogFile, LogPosition, LogRole, LogStream},
     paths::JobPaths,
+    results::TaskResult,
     retry_request::RetryRequest,
     run::{Activity, Run},
     status::{Phase, Source, Status},
@@ -68,6 +69,7 @@ pub use request::{
     options::cluster_options,
     options_body::{GresRequest, MemoryBody, ResourcesRequest},
     program::ProgramSettings,
+    results::{ResultLog, ResultRequest, ResultRule, ResultSource},
     secret::{Secrets, is_secret_key},
     spec::{DEFAULT_MASTER_PORT, JobSpec, Note, Work},
     text::{Label, Word},
@@ -86,6 +88,7 @@ pub use run::{
     pending::{blames_nodes, explain_wait, queue_wait},
     plan::{Step, Transition, plan},
     requeue::{ExplainedRequeue, explain_requeue},
+    results::{read_results, result_parts},
     submission::{Lookup, SubmitOutcome, after_lookup, after_submit},
 };
 pub use violation::{Violation, pointer};

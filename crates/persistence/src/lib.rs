@@ -48,6 +48,7 @@ pub use jobs::{
     lane::Lane,
     leases::{DueJobs, Lease, LeaseTerms},
     queries::{JobFilter, JobPage, JobVersion, Viewer},
+    results::StoredResults,
     steps::{StepRecord, StepRecords},
 };
 pub use listen::{DueListener, DueNotice, DueNotices, JobListener, JobNotice};

@@ -26,6 +26,7 @@ pub(crate) mod logs;
 mod once;
 mod page_token;
 pub(crate) mod read;
+pub(crate) mod results;
 pub(crate) mod timeline;
 pub(crate) mod validate;
 mod wait;

@@ -13,9 +13,9 @@ mod tests;
 
 use patterns::{
     CLUSTER, COMPONENT, CONSTRAINT, DURATION, EMAIL, ENV_KEY, GPU_REQUEST, GRES, GRES_NAME, GRES_TYPE, HTTP,
-    INPUT, KEY_NAME, LABEL, LICENSES, LOGIN, MACHINE, MEMORY, MOMENT, MOUNT, NODES, NOT_BLANK, OPTION_NAME,
-    OPTION_TEXT, PARTITION, PARTITIONS, PASSWORD, PATH, PLAIN, RESERVATION, SBATCH_EXPORT, SOME_MEMORY,
-    SWITCHES, USER, WEBHOOK_SECRET, WORD,
+    INPUT, KEY_NAME, LABEL, LICENSES, LOGIN, MACHINE, MEMORY, MOMENT, MOUNT, NODES, NOT_BLANK, NOT_EMPTY,
+    OPTION_NAME, OPTION_TEXT, PARTITION, PARTITIONS, PASSWORD, PATH, PLAIN, RESERVATION, SBATCH_EXPORT,
+    SOME_MEMORY, SWITCHES, USER, WEBHOOK_SECRET, WORD,
 };
 
 /// The limit of one field.
@@ -57,6 +57,10 @@ const BOUNDS: &[(&[&str], &[&str], Bound)] = &[
     (&["JobRequest"], &["setup"], Texts(NOT_BLANK, 4096)),
     (&["JobRequest"], &["workdir"], Text(PATH, LONGEST_PATH)),
     (&["JobRequest"], &["num_gpu"], Whole(0, 8192)),
+    (&["ResultRequest"], &["name"], Text(WORD, 100)),
+    (&["ResultRequest"], &["json_line"], Text(PLAIN, 200)),
+    (&["ResultRequest"], &["json_file"], Text(NOT_BLANK, LONGEST_PATH)),
+    (&["ResultRequest"], &["regex"], Text(NOT_EMPTY, 1000)),
     (&["ResourcesRequest", "ClusterSettings"], &["num_nodes"], Whole(1, 1024)),
     (&["ResourcesRequest", "ClusterSettings"], &["num_gpus"], Whole(0, 8192)),
     (&["ResourcesRequest"], &["gpus_per_node"], Whole(0, 64)),

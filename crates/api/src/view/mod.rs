@@ -15,6 +15,7 @@ mod event;
 mod options;
 mod partition;
 mod pending;
+mod result;
 mod status;
 mod timeline;
 mod warning;
@@ -25,6 +26,7 @@ pub(crate) use event::{EventListView, EventPageView, EventView};
 pub(crate) use options::{PlacementView, QueueView};
 pub(crate) use partition::PartitionList;
 pub(crate) use pending::PendingView;
+pub(crate) use result::{ResultRuleView, ResultView, table_row};
 pub(crate) use status::{Freshness, StatusView, is_watched};
 pub(crate) use timeline::{TimelineEntryView, TimelineView};
 pub(crate) use warning::WarningView;
@@ -98,6 +100,8 @@ pub(crate) struct JobView {
     /// inputs, the data sets in `specs`, and an image that is a file.
     pub required_paths: Vec<String>,
     pub array: Option<ArrayView>,
+    /// What is read of each task when it has ended.
+    pub results: Vec<ResultRuleView>,
     /// The effective resources.
     pub resources: ResourcesView,
     /// The retry budget.
@@ -393,6 +397,7 @@ impl JobView {
             docker_env_vars: texts(&job.spec.env),
             secret_env_vars: job.spec.secret_env.iter().map(ToString::to_string).collect(),
             array: job.spec.array.as_ref().map(ArrayView::from),
+            results: job.spec.results.iter().map(ResultRuleView::from).collect(),
             resources: ResourcesView {
                 num_nodes: resources.nodes,
                 gpus_per_node: resources.gpus_per_node,

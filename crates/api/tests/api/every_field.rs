@@ -17,6 +17,7 @@ fn requests() -> [Value; 2] {
         "specs": {"train": {"num_epochs": 3}},
         "cloud_metadata": {"aws": {"access_key": "x"}},
         "docker_env_vars": {"WANDB_PROJECT": "x"}, "secret_env_vars": {"HF_TOKEN": "x"},
+        "results": [{"name": "loss", "regex": "loss=(.+)", "log": "out", "required": true}],
         "inputs": ["lustre:///lustre/data/a"],
         "resources": {
             "num_nodes": 2, "num_gpus": 16, "gpus_per_node": 8, "max_num_gpus_per_node": 8, "cpus_per_task": 32,

@@ -26,6 +26,7 @@ mod parameters;
 mod promised;
 mod rate;
 mod refusals;
+mod results;
 mod service;
 mod standing;
 mod status;

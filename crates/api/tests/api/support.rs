@@ -291,7 +291,7 @@ impl TestApi {
     }
 
     /// Does what a worker does: one step of the job, which changes it.
-    async fn step(&self, id: &str, due_at: Option<Timestamp>, change: impl FnOnce(&mut Job)) {
+    pub(crate) async fn step(&self, id: &str, due_at: Option<Timestamp>, change: impl FnOnce(&mut Job)) {
         let terms = LeaseTerms { duration: Duration::from_mins(1), limit: 10 };
         let dgx = "dgx".parse().unwrap();
         let mut lease = self.store.acquire_due(&dgx, Lane::Submit, Uuid::from_u128(9), terms).await.unwrap();

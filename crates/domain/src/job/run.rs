@@ -8,7 +8,10 @@ use slurm::{ExitCode, SlurmState, Stage};
 
 use crate::{
     clock::Timestamp,
-    job::status::{Phase, Source},
+    job::{
+        results::TaskResult,
+        status::{Phase, Source},
+    },
     progress::{status_files::StatusFiles, summary::Progress},
 };
 
@@ -47,6 +50,8 @@ pub struct Run {
     pub source: Option<Source>,
     /// Slurm reports it finished.
     pub is_over: bool,
+    /// Its results, after the step that concluded it; `None` in a run that was read from the store.
+    pub results: Option<Vec<TaskResult>>,
 }
 
 impl Run {

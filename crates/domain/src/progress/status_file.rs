@@ -150,7 +150,10 @@ fn object(text: &[u8], is_whole: bool) -> Option<(StatusLine, Map<String, Value>
     let text = String::from_utf8_lossy(text);
     let parse =
         |text: String| if is_whole { serde_json::from_str(&text).ok() } else { fields_of_start(&text) };
-    Some((StatusLine::from(&parse(without_nan(&text, NOT_FINITE))?), parse(without_nan(&text, "null"))?))
+    Some((
+        StatusLine::from(&parse(without_nan(&text, |_| NOT_FINITE.to_owned()))?),
+        parse(without_nan(&text, |_| "null".to_owned()))?,
+    ))
 }
 
 /// The complete fields at the beginning of a JSON object; `None` if there are none.
@@ -259,7 +262,7 @@ fn clock(date: &str, time: &str) -> Option<i64> {
 }
 
 /// Replaces NaN and ±Infinity outside of strings.
-fn without_nan(line: &str, substitute: &str) -> String {
+pub(crate) fn without_nan(line: &str, substitute: impl Fn(&str) -> String) -> String {
     let mut clean = String::with_capacity(line.len());
     let (mut rest, mut quoted) = (line, false);
     while let Some(c) = rest.chars().next() {
@@ -271,9 +274,11 @@ fn without_nan(line: &str, substitute: &str) -> String {
         }
         quoted ^= c == '"';
         let bare = ["NaN", "-Infinity", "Infinity"].into_iter().find(|w| !quoted && rest.starts_with(w));
-        let (text, taken) =
-            bare.map_or((&rest[..c.len_utf8()], c.len_utf8()), |word| (substitute, word.len()));
-        clean.push_str(text);
+        let taken = bare.map_or(c.len_utf8(), str::len);
+        match bare {
+            Some(word) => clean.push_str(&substitute(word)),
+            None => clean.push(c),
+        }
         rest = &rest[taken..];
     }
     clean

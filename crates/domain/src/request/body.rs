@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::request::{
     array::ArrayRequest, components::ComponentRequest, files::FileRequest, launcher::LauncherBody,
-    options_body::ResourcesRequest, webhook::WebhookRequest,
+    options_body::ResourcesRequest, results::ResultRequest, webhook::WebhookRequest,
 };
 
 /// A job: either `network_arch` and `action`, which run the TAO container's entry point, or `command`.
@@ -82,6 +82,10 @@ pub struct JobRequest {
     pub files: BTreeMap<String, FileRequest>,
     /// The directory that the program starts in. It must exist. Default: that of the container's image, or the home directory.
     pub workdir: Option<String>,
+    /// What is read of each task when it has ended, and returned by `GET /jobs/{id}/results`.
+    #[serde(default, deserialize_with = "null_as_default")]
+    #[schema(value_type = Option<Vec<ResultRequest>>, max_items = 50)]
+    pub results: Vec<ResultRequest>,
     #[serde(default, deserialize_with = "null_as_default")]
     #[schema(value_type = Option<ResourcesRequest>)]
     pub resources: ResourcesRequest,

@@ -15,6 +15,7 @@ pub(crate) mod options;
 pub(crate) mod options_body;
 pub(crate) mod program;
 pub(crate) mod resources;
+pub(crate) mod results;
 pub(crate) mod secret;
 pub(crate) mod spec;
 pub(crate) mod text;

@@ -27,6 +27,7 @@ use crate::{
         components::JobComponent,
         cosmos,
         program::ProgramSettings,
+        results::ResultRule,
         text::{Label, Word},
     },
     violation::Violation,
@@ -43,6 +44,9 @@ pub struct JobSpec {
     /// Its tasks; a job without an array has one task, number 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub array: Option<JobArray>,
+    /// What is read of each task when it has ended.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub results: Vec<ResultRule>,
     pub image: Option<ImageRef>,
     #[serde(default)]
     pub image_policy: ImagePolicy,

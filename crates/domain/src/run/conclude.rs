@@ -5,6 +5,7 @@
 
 mod evidence;
 mod pace;
+mod results;
 mod verdict;
 
 use chrono::TimeDelta;
@@ -15,6 +16,7 @@ use crate::{
     clock::Timestamp,
     job::{
         attempt::{Outcome, PastFailure, Verdict},
+        results::TaskResult,
         run::Run,
         status::Status,
         stored::{DesiredState, Job},
@@ -33,7 +35,8 @@ use evidence::{
     canceled_itself, exit_code, failure_overrides_success, first_copy, is_a_repetition, is_incomplete,
     may_still_run, trust_exit_record, was_never_read,
 };
-use pace::{CATCH_UP, has_next_part, next_part, reads_until};
+use pace::{CATCH_UP, files_until, has_next_part, next_part, reads_until};
+use results::{lack, may_follow, results_of};
 use verdict::verdict;
 
 pub use pace::{next_conclusion, status_backlog};
@@ -51,6 +54,8 @@ pub struct Findings<'a> {
     pub err_tail: &'a [u8],
     /// The ends of the logs of its roles, if it has any.
     pub role_tails: &'a [u8],
+    /// Its results; `None` if they are left for the next call.
+    pub results: Option<&'a [TaskResult]>,
     /// The nodes of the job that Slurm considers unhealthy now.
     pub unhealthy: &'a [UnhealthyNode],
     /// How many nodes the job can exclude, if that is known.
@@ -100,10 +105,23 @@ pub fn conclude(job: &Job, found: &Findings<'_>, graces: &Graces, now: Timestamp
         Concluded::Incomplete => Ending::Wait { job: next, until },
         Concluded::Complete { canceled_itself, read } => {
             let verdict = verdict(&next, &task, canceled_itself, found);
-            if verdict.needs_status_line && now < until {
+            let results = results_of(job, found);
+            let until = match verdict.status {
+                Status::Done if may_follow(&results) => files_until(job, now),
+                _ if verdict.needs_status_line => until,
+                _ => now,
+            };
+            if now < until {
                 // A last line without its newline may still be completed.
                 next.run = *read;
                 return Ending::Wait { job: next, until };
+            }
+            let lack = if verdict.status == Status::Done { lack(job, &results) } else { None };
+            next.run.results = Some(results).filter(|results| !results.is_empty());
+            if let Some(lack) = lack {
+                let lacking = verdict::Verdict::error(&lack, found);
+                next.end(lacking.status, lacking.message(None), now);
+                return Ending::Ended(next);
             }
             match (verdict.status, next.desired) {
                 (Status::Canceled, DesiredState::Pause) => paused(next, now),
@@ -155,7 +173,7 @@ fn conclude_run(
     if let Some(first) = first_copy(task, found.markers) {
         return Concluded::Copy(first);
     }
-    if has_next_part(found) && now < reads_until {
+    if (has_next_part(found) || found.results.is_none()) && now < reads_until {
         return Concluded::Unread;
     }
     let exit = exit_code(run, task, found.markers);

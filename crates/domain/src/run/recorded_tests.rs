@@ -108,6 +108,7 @@ fn verdict(job: &Job, seen: &Observation<'_>, markers: &Markers, now: Timestamp)
         out_tail: b"",
         err_tail: b"",
         role_tails: b"",
+        results: Some(&[]),
         unhealthy: &[],
         spare: None,
     };

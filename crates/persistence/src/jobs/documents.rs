@@ -2,7 +2,7 @@
 //!
 //! The keys are columns: the database reads the documents with `jsonb_populate_recordset`.
 
-use domain::{Attempt, Job, JobId, Run, Timestamp};
+use domain::{Attempt, Job, JobId, Run, TaskResult, Timestamp};
 use serde_json::{Value, json};
 use slurm::{SlurmJobId, SlurmState};
 
@@ -112,6 +112,7 @@ fn run_document(job: JobId, attempt: &Attempt, run: &Run) -> Value {
         "waits_again": run.waits_again,
         "source": run.source,
         "over": run.is_over,
+        "results": run.results.as_deref().and_then(TaskResult::stored),
     })
 }
 

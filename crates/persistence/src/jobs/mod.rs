@@ -8,5 +8,6 @@ pub(crate) mod insert;
 pub(crate) mod lane;
 pub(crate) mod leases;
 pub(crate) mod queries;
+pub(crate) mod results;
 pub(crate) mod rows;
 pub(crate) mod steps;

@@ -218,6 +218,7 @@ fn run(row: &mut JobRow) -> Result<Run> {
         waits_again: row.waits_again.unwrap_or_default(),
         source: stored.parse_any("source", row.run_source.as_ref())?,
         is_over: row.over.unwrap_or_default(),
+        results: None,
     })
 }
 

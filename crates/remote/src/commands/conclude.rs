@@ -7,6 +7,7 @@ use crate::{
     answer::{Answer, Parts},
     commands::{
         markers::{MarkerReader, Markers},
+        results::{PartFound, PartReader, RESULT_BYTES_TOTAL, ResultPart, answer_bytes, ask},
         status::{StatusChunk, StatusCursor, StatusReader},
     },
     stdin_writer::StdinWriter,
@@ -14,11 +15,12 @@ use crate::{
 };
 use slurm::{RemotePath, SlurmJobId};
 
-const PROGRAM: &str = program!("preamble", "state_dirs", "status_files", "remove_file", "conclude");
+const PROGRAM: &str =
+    program!("preamble", "state_dirs", "status_files", "remove_file", "results", "conclude");
 
 /// 46 s for the logs; 35 s, 30 s and 25 s for the three searches, and 26 s more for each that must search job by job; 36 s
-/// for the markers; 23 s for notes; 6 s for a last check of the directories; and some for reading.
-const DEADLINE: Duration = Duration::from_secs(310);
+/// for the markers; 23 s for notes; 46 s for results; 6 s for a last check of the directories; and some for reading.
+const DEADLINE: Duration = Duration::from_secs(355);
 
 /// The most bytes of one status file in an answer.
 pub const STATUS_BYTES: usize = 4 * 1024 * 1024;
@@ -58,6 +60,8 @@ pub struct Concluding {
     pub status_backlog: u64,
     /// The directory with a subdirectory of logs for each component of a job that has several.
     pub role_logs: Option<RemotePath>,
+    /// What its results are found in, each once. A file must be in the results directory.
+    pub results: Vec<ResultPart>,
     /// The files to remove after everything else is read.
     pub remove: Vec<RemotePath>,
 }
@@ -78,6 +82,8 @@ pub struct Concluded {
     pub err_tail: Vec<u8>,
     /// The ends of the logs of its roles, one after the other.
     pub role_tails: Vec<u8>,
+    /// What was found of each of its [`results`](Concluding::results); `None` if that is left for the next call.
+    pub results: Option<Vec<PartFound>>,
     /// Whether the files to remove are certainly gone. False while another job holds the attempt, or while the directory of
     /// a file is missing: it may come back with the file.
     pub removed: bool,
@@ -117,6 +123,7 @@ impl RemoteCommand for Conclude {
             .field(self.tail_bytes)
             .field(STATUS_BYTES)
             .field(self.status_bytes_total)
+            .field(RESULT_BYTES_TOTAL)
             .end_line();
         for (index, job) in self.jobs.iter().enumerate() {
             let (outs, errs) = (job.candidates("out"), job.candidates("err"));
@@ -131,11 +138,14 @@ impl RemoteCommand for Conclude {
                 .field(outs.len())
                 .field(errs.len())
                 .field(job.remove.len())
+                .field(job.results.len())
                 .end_line();
             stdin.cursors(index, &job.status);
             stdin.rows(outs.iter().chain(&errs).chain(&job.remove));
+            ask(&mut stdin, &job.results);
         }
         let per_job = super::encoded(self.tail_bytes).saturating_mul(2).saturating_add(16 * 1024);
+        let parts = self.jobs.iter().map(|job| job.results.len()).sum();
         let with_roles = self.jobs.iter().filter(|job| job.role_logs.is_some()).count();
         stdin.call(
             PROGRAM,
@@ -144,6 +154,7 @@ impl RemoteCommand for Conclude {
                 .saturating_mul(self.jobs.len())
                 .saturating_add(super::encoded(ROLE_BYTES).saturating_mul(with_roles))
                 .saturating_add(super::encoded(self.status_bytes_total))
+                .saturating_add(answer_bytes(parts))
                 .saturating_add(super::STDOUT_BASE),
         )
     }
@@ -161,6 +172,7 @@ impl RemoteCommand for Conclude {
         let (mut markers, mut status) = (MarkerReader::default(), StatusReader::default());
         let mut tails: Vec<Option<[usize; 3]>> = vec![None; count];
         let mut ends = Parts::default();
+        let mut parts = PartReader::new(count);
         let mut removed = vec![true; count];
         let mut readable = vec![true; count];
         for mut line in answer.lines() {
@@ -175,12 +187,17 @@ impl RemoteCommand for Conclude {
                     tails[index] = Some([line.value()?, line.value()?, line.value()?]);
                 }
                 b"TAILS" => ends = Parts::new(line.blob()?),
+                b"PART" => parts.part(line, count)?,
+                b"PARTS" => parts.bytes(line)?,
+                b"LATER" => parts.later(line, count)?,
                 b"KEPT" => removed[line.index(count)?] = false,
                 b"UNREAD" => readable[line.index(count)?] = false,
                 _ => return Err(line.malformed("an unknown kind of line")),
             }
         }
         let (mut chunks, left_out) = status.finish().map_err(|reason| answer.lacks(reason))?;
+        let asked = self.jobs.iter().map(|job| job.results.len());
+        let mut parts = parts.finish(asked).map_err(|reason| answer.lacks(reason))?.into_iter();
         let mut concluded = Vec::with_capacity(count);
         for (index, (job, tail)) in self.jobs.iter().zip(tails).enumerate() {
             let tail = tail.ok_or_else(|| answer.lacks("the end of a log"))?;
@@ -198,6 +215,7 @@ impl RemoteCommand for Conclude {
                 out_tail,
                 err_tail,
                 role_tails,
+                results: parts.next().flatten(),
                 removed: removed[index],
                 readable: readable[index],
                 left_out: left_out.iter().any(|key| key == indices[index]),

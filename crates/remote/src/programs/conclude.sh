@@ -1,15 +1,15 @@
 # shellcheck shell=bash
 # Collects exit records, logs and status files of jobs that have ended, then removes their files with secrets.
 #
-# stdin: a line "number of jobs, bytes of a tail, bytes of a status file, bytes of all status files"; for each job a
-# line "index, id, state directory, results directory, most unread bytes of a status file, directory of component logs, known status files,
-# candidates for out, for err, files to remove", a
-# line "index, inode, offset, path" for each known status file and a line for each of the other paths.
+# stdin: a line "number of jobs, bytes of a tail, bytes of a status file, bytes of all status files, bytes of all parts of results";
+# for each job a line "index, id, state directory, results directory, most unread bytes of a status file, directory of component
+# logs, known status files, candidates for out, for err, files to remove, parts of results", a line "index, inode, offset, path" for
+# each known status file, a line for each of the other paths, and one for each part.
 
 # Any part of a pipe that writes a list may run out of room.
 set -o pipefail
 
-IFS=$'\t' read -r count tail_bytes per_file altogether || give_up 'the list of jobs did not arrive whole'
+IFS=$'\t' read -r count tail_bytes per_file altogether all_parts || give_up 'the list of jobs did not arrive whole'
 begun=$SECONDS
 mkdir -- "$tmp/tails" || lost
 : >"$tmp/dirs" || lost
@@ -82,7 +82,7 @@ await_oldest() {
 }
 
 for ((job = 0; job < count; job++)); do
-  IFS=$'\t' read -r index id state results backlog roles knowns outs errs removes || give_up 'the list of jobs did not arrive whole'
+  IFS=$'\t' read -r index id state results backlog roles knowns outs errs removes parts || give_up 'the list of jobs did not arrive whole'
   printf '%s\t%s\n' "$index" "$state" >>"$tmp/dirs" || lost
   if [ "$results" != - ]; then
     printf '%s\t%s\t%s\t%s\n' "$index" "$results" "$state" "$backlog" >>"$tmp/want" || lost
@@ -101,6 +101,7 @@ for ((job = 0; job < count; job++)); do
     IFS= read -r path
     printf '%s\t%s\t%s\t%s\n' "$index" "$id" "$state" "$path" >>"$tmp/remove" || lost
   done
+  if ((parts > 0)); then want_results "$index" "$results" "$parts" "$outs" ${logs[@]+"${logs[@]}"}; fi
   if ((started - ended == window)); then await_oldest; fi
   # The rest is for the next call, because the markers and status files must be read too.
   if ((SECONDS - begun >= 30)); then
@@ -116,6 +117,7 @@ while ((ended < started)); do await_oldest; done
 
 say_markers "$tmp/dirs"
 say_status_files "$tmp/want" "$tmp/known" "$per_file" "$altogether"
+say_results "$all_parts"
 check_states
 declare -A got=()
 names=()

@@ -18,6 +18,7 @@ pub(crate) fn job(site: &Site, key: &str) -> Concluding {
         results_dir: Some(site.path(&format!("results/{key}"))),
         status: Vec::new(),
         status_backlog: remote::STATUS_BACKLOG,
+        results: Vec::new(),
         remove: vec![site.path(&format!("env/{key}")), site.path(&format!("env/{key}.other"))],
     }
 }

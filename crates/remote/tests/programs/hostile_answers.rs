@@ -59,6 +59,7 @@ fn concluding() -> Concluding {
         results_dir: None,
         status: Vec::new(),
         status_backlog: remote::STATUS_BACKLOG,
+        results: vec![remote::ResultPart::Tail(remote::MainLog::Out)],
         remove: vec![],
     }
 }
@@ -170,10 +171,11 @@ proptest! {
         prop_assert_eq!(answer.signs_of_life["job-2"].bytes, 2);
 
         let concluded = Conclude { jobs: vec![concluding(), concluding()], tail_bytes: 10, status_bytes_total: 10 }
-            .parse(&framed(&[&own[2..], &files, &["TAIL 0 0 0 0", "TAIL 1 0 0 0"]].concat()))
+            .parse(&framed(&[&own[2..], &files, &["TAIL 0 0 0 0", "TAIL 1 0 0 0", "LATER 0", "PART 1 0 missing 0"]].concat()))
             .unwrap();
         prop_assert_eq!(&concluded[1].status[0].bytes, b"A");
         prop_assert!(concluded[1].markers.exit.is_some() && concluded[1].readable && concluded[1].removed);
+        prop_assert_eq!(&concluded[1].results, &Some(vec![remote::PartFound::Missing]));
 
         let (id_file, record) = (format!("ID 0 {claim}"), format!("RECORD 1|{free}"));
         let lines = [

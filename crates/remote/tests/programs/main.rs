@@ -25,6 +25,7 @@ mod purge;
 mod read_logs;
 mod remove;
 mod requeued;
+mod results;
 mod room;
 mod slow_results;
 mod submit_batch;

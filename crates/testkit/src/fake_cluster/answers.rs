@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use remote::{
     Cancel, Canceled, CheckImages, Checkpoints, Conclude, Concluded, Concluding, EarlierRun, Exclude,
-    Excluded, ImageFile, Locate, LocateAnswer, Located, Markers, NodeHealth, NodeHealthAnswer, Partitions,
-    PartitionsAnswer, Poll, PollAnswer, Purge, Purged, RemoteCommand, Remove, Removed, Requeued,
+    Excluded, ImageFile, Locate, LocateAnswer, Located, Markers, NodeHealth, NodeHealthAnswer, PartFound,
+    Partitions, PartitionsAnswer, Poll, PollAnswer, Purge, Purged, RemoteCommand, Remove, Removed, Requeued,
     STATUS_OVERLAP, SacctOutcome, SqueueOutcome, StatusChunk, SubmitAnswer, SubmitBatch,
 };
 use slurm::{
@@ -115,6 +115,7 @@ impl State {
                 out_tail: Vec::new(),
                 err_tail: log,
                 role_tails: Vec::new(),
+                results: Some(vec![PartFound::Missing; job.results.len()]),
                 removed: !job.remove.iter().any(|path| self.stuck.contains(path.as_str())),
             });
         }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use remote::{
-    Cancel, Canceled, Conclude, Concluded, EarlierRun, ImageFile, Markers, Poll, Purge, Purged,
+    Cancel, Canceled, Conclude, Concluded, EarlierRun, ImageFile, Markers, PartFound, Poll, Purge, Purged,
     RemoteCommand, Remove, Removed, Requeued, SacctOutcome, Sought, SqueueOutcome, StatusChunk, StatusCursor,
 };
 use slurm::{AccountingRow, Failure, FailureClass, QueueRow, RemotePath, SlurmJobId, SlurmState};
@@ -131,6 +131,7 @@ impl LivingCluster {
                 out_tail: Vec::new(),
                 err_tail: if gone { Vec::new() } else { log.unwrap_or_default().as_bytes().to_vec() },
                 role_tails: Vec::new(),
+                results: Some(vec![PartFound::Missing; job.results.len()]),
                 removed: is_ours && site.remove(&job.state_dir, &job.remove),
                 readable: !gone && site.state(&job.state_dir).is_some(),
                 left_out: false,

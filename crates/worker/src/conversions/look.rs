@@ -138,6 +138,7 @@ fn concluding(conversion: &Conversion) -> Option<Concluding> {
         results_dir: None,
         status: Vec::new(),
         status_backlog: 0,
+        results: Vec::new(),
         remove: Vec::new(),
     })
 }

@@ -4,12 +4,14 @@ use std::collections::HashMap;
 
 use chrono::TimeDelta;
 use domain::{
-    DesiredState, Ending, Findings, Job, JobPaths, Timestamp, UnhealthyNode, cached_file_fault,
-    cleanup_is_retried, conclude, next_conclusion, status_backlog,
+    DesiredState, Ending, Findings, Job, JobId, JobPaths, TaskResult, Timestamp, UnhealthyNode,
+    cached_file_fault, cleanup_is_retried, conclude, next_conclusion, read_results, result_parts,
+    status_backlog,
 };
 use persistence::{Lease, StepRecord, WorkStore};
-use remote::{Conclude, Concluded, Concluding};
-use slurm::{NodeName, SlurmState, node_list};
+use remote::{Conclude, Concluded, Concluding, PartFound};
+use slurm::{NodeName, RemotePath, SlurmState, node_list};
+use tokio::task::spawn_blocking;
 
 use crate::{
     Result,
@@ -23,6 +25,8 @@ use crate::{
 const TAIL_BYTES: usize = 64 * 1024;
 /// The most bytes of all status files in one command; the next command reads the rest.
 const STATUS_BYTES: usize = 8 * 1024 * 1024;
+/// The results in more bytes are read apart from the other work.
+const READ_AT_ONCE: usize = 32 * 1024;
 /// After a command without an answer.
 const TRY_AGAIN: TimeDelta = TimeDelta::seconds(5);
 
@@ -43,6 +47,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         let sick = self.sick_nodes(runtime, nodes_of_failed(&jobs)).await;
         let spare =
             self.spare_nodes(runtime, &jobs.iter().filter(|job| has_failed(job)).collect::<Vec<_>>()).await;
+        let results = results(&jobs, &found).await;
         let graces = self.graces(runtime);
         let now = self.clock.now();
         let step = |job: Job| -> StepRecord {
@@ -57,6 +62,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                         out_tail: &concluded.out_tail,
                         err_tail: &concluded.err_tail,
                         role_tails: &concluded.role_tails,
+                        results: results.get(&job.id).map(Vec::as_slice),
                         unhealthy: &of_job(&job, &sick),
                         spare: spare.get(&job.id).copied(),
                     };
@@ -97,6 +103,37 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     }
 }
 
+/// The results of the jobs whose files were read.
+async fn results(jobs: &[Job], found: &HashMap<&str, &Concluded>) -> HashMap<JobId, Vec<TaskResult>> {
+    let mut results = HashMap::new();
+    for job in jobs {
+        let token = job.attempt.as_ref().map(|attempt| attempt.token.as_str());
+        let concluded = token.and_then(|token| found.get(token));
+        let Some(parts) = concluded.and_then(|concluded| concluded.results.clone()) else { continue };
+        let Some(home) = home(job) else { continue };
+        let bytes: usize = parts.iter().map(size).sum();
+        let rules = job.spec.results.clone();
+        let read = move || read_results(&rules, &home, &parts);
+        // A search in a MiB may take seconds.
+        let read = if bytes > READ_AT_ONCE { spawn_blocking(read).await.ok() } else { Some(read()) };
+        results.extend(read.map(|read| (job.id, read)));
+    }
+    results
+}
+
+fn size(part: &PartFound) -> usize {
+    match part {
+        PartFound::Bytes(bytes) => bytes.len(),
+        PartFound::Missing | PartFound::Odd | PartFound::Large | PartFound::Unreadable => 0,
+    }
+}
+
+/// The results directory of the job.
+fn home(job: &Job) -> Option<RemotePath> {
+    let attempt = job.attempt.as_ref()?;
+    JobPaths::results_of(&attempt.job_dir, job.id).ok()
+}
+
 /// Whether the job did not complete.
 fn has_failed(job: &Job) -> bool {
     job.desired == DesiredState::Run && job.run.state != Some(SlurmState::Completed)
@@ -130,6 +167,7 @@ fn concluding(job: &Job, now: Timestamp) -> Option<Concluding> {
         results_dir: Some(paths.results.clone()),
         status: job.run.status.cursors(),
         status_backlog: status_backlog(job, now),
+        results: result_parts(&job.spec.results, &paths.results),
         remove: paths.secret_files(),
     })
 }

@@ -33,6 +33,7 @@ pub(super) const PLAIN: &str = r"^[^\u0000-\u001f\u007f-\u009f]+$";
 /// A label filter.
 pub(super) const LABEL: &str = ":";
 pub(super) const NOT_BLANK: &str = r"\S";
+pub(super) const NOT_EMPTY: &str = ".";
 /// `domain::ClusterName`.
 pub(super) const CLUSTER: &str = "^[a-z0-9][a-z0-9._-]*$";
 /// `slurm::UserName`.

@@ -25,6 +25,7 @@ use crate::{
         cosmos::{self, Requested},
         options::{contradictions, moments, options},
         program::ProgramSettings,
+        results::result_rules,
         secret::Secrets,
         text::Label,
     },
@@ -77,6 +78,8 @@ impl JobSpec {
         let inputs = inputs(&request.inputs, &mut faults);
         let (env, secret_env) = environment(&request, &mut faults);
         let variables = env.keys().chain(secret_env.keys()).cloned().collect();
+        let home = request.id.and_then(|id| cluster.base_dir.join(&format!("results/{id}")).ok());
+        let results = result_rules(std::mem::take(&mut request.results), home.as_ref(), &mut faults);
         let array = request.array.take();
         let array = array.and_then(|array| JobArray::from_request(array, &variables, &mut faults));
         let Cloud { plain: cloud_plain, secret: cloud_metadata, secret_keys: cloud_secret_keys } =
@@ -114,6 +117,7 @@ impl JobSpec {
                     labels,
                     work,
                     array,
+                    results,
                     image,
                     image_policy,
                     env,

@@ -10,6 +10,8 @@ use crate::{clock::Timestamp, job::stored::Job};
 pub(super) const CATCH_UP: TimeDelta = TimeDelta::minutes(10);
 /// After this long, no more than the ends of status files are read: the final status is there.
 const WHOLE_FILES: TimeDelta = TimeDelta::minutes(5);
+/// Within this time a shared file system shows a file that the job wrote, or its last part.
+const LATE_FILES: TimeDelta = TimeDelta::seconds(30);
 const LEAST_PAUSE: TimeDelta = TimeDelta::seconds(5);
 /// While each round reads the next part of a file.
 const LEAST_PAUSE_OF_A_READER: TimeDelta = TimeDelta::seconds(1);
@@ -36,6 +38,11 @@ pub(super) fn has_next_part(found: &Findings<'_>) -> bool {
 /// Until when next parts are read before the verdict.
 pub(super) fn reads_until(job: &Job, now: Timestamp) -> Timestamp {
     job.finishing_since.map_or(now, |since| since + CATCH_UP)
+}
+
+/// Until when the files of a successful job's results are waited for.
+pub(super) fn files_until(job: &Job, now: Timestamp) -> Timestamp {
+    job.finishing_since.map_or(now, |since| since + LATE_FILES)
 }
 
 /// When the next part is read.

@@ -15,6 +15,7 @@ mod image_files;
 mod launches;
 mod limits;
 mod messages;
+mod results;
 mod runs;
 mod self_cancel;
 
@@ -43,6 +44,7 @@ const NOTHING: Findings<'_> = Findings {
     out_tail: b"",
     err_tail: b"",
     role_tails: b"",
+    results: Some(&[]),
     unhealthy: &[],
     spare: None,
 };

@@ -32,7 +32,7 @@ impl Verdict {
         Self { status, how: how.into(), log: None, needs_status_line: false }
     }
 
-    fn error(how: &str, found: &Findings<'_>) -> Self {
+    pub(super) fn error(how: &str, found: &Findings<'_>) -> Self {
         Self { log: Some(log_tail(found)), ..Self::new(Status::Error, how) }
     }
 

@@ -1,0 +1,152 @@
+//! The results of a task: which files and lines are read, and what is found in them.
+
+use remote::{MainLog, PartFound, RESULT_BYTES, ResultPart};
+use serde_json::Value;
+use slurm::RemotePath;
+
+use crate::{
+    job::results::TaskResult,
+    progress::status_file::without_nan,
+    request::results::{ResultLog, ResultRule, ResultSource, expression},
+};
+
+/// The most bytes of a value in a line.
+const LINE_BYTES: usize = 64 * 1024;
+/// How many matches in one line are looked at. The time for each depends on the length of the line.
+const MATCHES: usize = 1000;
+
+/// What is read for the results of a task, each part once. `home`: its results directory.
+pub fn result_parts(rules: &[ResultRule], home: &RemotePath) -> Vec<ResultPart> {
+    let mut parts = Vec::new();
+    for part in rules.iter().filter_map(|rule| part(rule, home)) {
+        if !parts.contains(&part) {
+            parts.push(part);
+        }
+    }
+    parts
+}
+
+fn part(rule: &ResultRule, home: &RemotePath) -> Option<ResultPart> {
+    Some(match &rule.source {
+        ResultSource::JsonLine { prefix, log } => {
+            ResultPart::Line { log: main_log(*log), prefix: prefix.clone() }
+        }
+        ResultSource::JsonFile { path } => ResultPart::File(home.join(path).ok()?),
+        ResultSource::Regex { log, .. } => ResultPart::Tail(main_log(*log)),
+    })
+}
+
+const fn main_log(log: ResultLog) -> MainLog {
+    match log {
+        ResultLog::Out => MainLog::Out,
+        ResultLog::Err => MainLog::Err,
+    }
+}
+
+/// The results in what was found of [`result_parts`].
+pub fn read_results(rules: &[ResultRule], home: &RemotePath, found: &[PartFound]) -> Vec<TaskResult> {
+    let parts = result_parts(rules, home);
+    let mut left = RESULT_BYTES;
+    let read = |rule: &ResultRule| {
+        let part = part(rule, home);
+        let place = parts.iter().position(|asked| Some(asked) == part.as_ref());
+        let found = place.and_then(|place| found.get(place)).unwrap_or(&PartFound::Unreadable);
+        let value = value(&rule.source, found).and_then(|value| {
+            // What is stored, not what was read: escapes make it longer.
+            let size = value.to_string().len();
+            left = left.checked_sub(size).ok_or_else(|| too_large(&rule.source))?;
+            Ok(value)
+        });
+        match value {
+            Ok(value) => TaskResult::found(rule, value),
+            Err(problem) => {
+                let may_follow = rule.required || matches!(rule.source, ResultSource::JsonFile { .. });
+                TaskResult { may_follow, ..TaskResult::lacking(rule, problem) }
+            }
+        }
+    };
+    rules.iter().map(read).collect()
+}
+
+fn value(source: &ResultSource, found: &PartFound) -> Result<Value, String> {
+    let bytes = match found {
+        PartFound::Bytes(bytes) => bytes,
+        PartFound::Missing => return Err(missing(source)),
+        PartFound::Odd => {
+            return Err(format!("{} is not a regular file in the job's results directory", place(source)));
+        }
+        PartFound::Large => return Err(too_large(source)),
+        PartFound::Unreadable => return Err(format!("{} could not be read", place(source))),
+    };
+    match source {
+        ResultSource::JsonFile { path } => {
+            json(bytes).map_err(|error| format!("{path} is not JSON: {error}"))
+        }
+        ResultSource::JsonLine { prefix, .. } => {
+            let line = bytes.strip_suffix(b"\n").unwrap_or(bytes);
+            let rest = line.strip_prefix(prefix.as_bytes()).ok_or_else(|| missing(source))?;
+            if rest.len() > LINE_BYTES {
+                return Err(format!("the line after {prefix:?} in {} is longer than 64 KiB", place(source)));
+            }
+            json(rest).map_err(|error| {
+                format!("the text after {prefix:?} in {} is not JSON: {error}", place(source))
+            })
+        }
+        ResultSource::Regex { pattern, .. } => {
+            let text = last_match(pattern, bytes)?.ok_or_else(|| missing(source))?;
+            Ok(String::from_utf8_lossy(text).into())
+        }
+    }
+}
+
+/// The file or log of a result.
+fn place(source: &ResultSource) -> String {
+    match source {
+        ResultSource::JsonFile { path } => path.clone(),
+        ResultSource::JsonLine { log, .. } | ResultSource::Regex { log, .. } => format!("main.{log}"),
+    }
+}
+
+fn missing(source: &ResultSource) -> String {
+    match source {
+        ResultSource::JsonFile { path } => format!("{path} is not in the job's results directory"),
+        ResultSource::JsonLine { prefix, .. } => {
+            format!("no line of {} begins with {prefix:?}", place(source))
+        }
+        ResultSource::Regex { pattern, .. } => {
+            format!("no line in the last MiB of {} matches {pattern:?}", place(source))
+        }
+    }
+}
+
+fn too_large(source: &ResultSource) -> String {
+    format!("{} exceeds the limit of 1 MiB for all results of a task", place(source))
+}
+
+/// Reads JSON. NaN, Infinity and -Infinity, which Python writes, become texts: `float` of Python reads them back.
+fn json(bytes: &[u8]) -> Result<Value, serde_json::Error> {
+    serde_json::from_slice(bytes).or_else(|_| {
+        let text = String::from_utf8_lossy(bytes);
+        serde_json::from_str(&without_nan(&text, |word| format!("\"{word}\"")))
+    })
+}
+
+/// The last match in the last line that has one: its first group, or the whole of it.
+fn last_match<'t>(pattern: &str, log: &'t [u8]) -> Result<Option<&'t [u8]>, String> {
+    let expression = expression(pattern)?;
+    let is_end = |byte: &u8| matches!(byte, b'\n' | b'\r');
+    // A longer log begins within a line.
+    let begin = if log.len() > RESULT_BYTES {
+        log.iter().position(is_end).map_or(log.len(), |end| end + 1)
+    } else {
+        0
+    };
+    Ok(log[begin..].rsplit(is_end).find_map(|line| {
+        let line = &line[..line.len().min(LINE_BYTES)];
+        let found = expression.captures_iter(line).take(MATCHES).last()?;
+        found.get(1).or_else(|| found.get(0)).map(|text| text.as_bytes())
+    }))
+}
+
+#[cfg(test)]
+mod tests;
