@@ -15,8 +15,10 @@ fn with_results() -> Value {
 }
 
 /// Ends the job with these values of its results; `None` for one that was not found.
-async fn end_with(api: &TestApi, id: &str, values: [Option<Value>; 3]) {
+async fn end_with(api: &TestApi, id: &str, status: Status, values: [Option<Value>; 3]) {
     api.submit(id, 7, "node01").await;
+    // As the poll that sees its end.
+    sqlx::query("update runs set over = true").execute(&api.pool).await.unwrap();
     let now = domain::Clock::now(&*api.clock);
     let results: Vec<Value> = ["accuracy", "best", "summary"]
         .iter()
@@ -29,7 +31,7 @@ async fn end_with(api: &TestApi, id: &str, values: [Option<Value>; 3]) {
     let results: Vec<TaskResult> = serde_json::from_value(results.into()).unwrap();
     api.step(id, None, |job| {
         job.run = Run { is_over: true, results: Some(results), ..Run::default() };
-        job.status = Status::Done;
+        job.status = status;
         job.phase = Phase::Ended;
         job.finished_at = Some(now);
     })
@@ -48,7 +50,7 @@ async fn results_are_told_with_what_is_missing(pool: PgPool) {
     assert_eq!(api.get(&format!("{path}?format=csv")).await.text(), "task,accuracy,best,summary\r\n0,,,\r\n");
 
     let summary = json!({"loss": "NaN", "text": "a\0b", "large": 1e300});
-    end_with(&api, &id, [Some(json!(0.1)), None, Some(summary.clone())]).await;
+    end_with(&api, &id, Status::Done, [Some(json!(0.1)), None, Some(summary.clone())]).await;
     let told = json!([
         row("accuracy", json!(0.1), None),
         row("best", Value::Null, Some("it is not there")),
@@ -57,16 +59,16 @@ async fn results_are_told_with_what_is_missing(pool: PgPool) {
     assert_eq!(api.get(&format!("{path}?format=json")).await.json(), told);
     let table = api.get(&format!("{path}?format=csv")).await;
     assert_eq!(table.header("content-type"), "text/csv; charset=utf-8; header=present");
-    let object = r#""{""loss"":""NaN"",""text"":""a\u0000b"",""large"":1e300}""#;
+    let object = r#""{""loss"":""NaN"",""text"":""a\u0000b"",""large"":1e+300}""#;
     assert_eq!(table.text(), format!("task,accuracy,best,summary\r\n0,0.1,,{object}\r\n"));
-    api.get(&format!("{path}?format=xml")).await.problem(400, "bad_request");
+    api.get(&format!("{path}?format=xml")).await.problem(400, "invalid_parameter");
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
 async fn a_formula_is_a_text_in_the_table(pool: PgPool) {
     let api = TestApi::new(pool);
     let id = api.job(&with_results()).await;
-    end_with(&api, &id, [Some(json!("=1+1")), Some(json!("-0.5")), Some(json!("a,b"))]).await;
+    end_with(&api, &id, Status::Done, [Some(json!("=1+1")), Some(json!("-0.5")), Some(json!("a,b"))]).await;
     let table = api.get(&format!("/jobs/{id}/results?format=csv")).await.text();
     assert_eq!(table, "task,accuracy,best,summary\r\n0,'=1+1,-0.5,\"a,b\"\r\n");
 }
@@ -75,8 +77,8 @@ async fn a_formula_is_a_text_in_the_table(pool: PgPool) {
 async fn results_of_an_attempt_before_the_newest_are_not_told(pool: PgPool) {
     let api = TestApi::new(pool);
     let id = api.job(&with_results()).await;
-    end_with(&api, &id, [Some(json!(1)), None, None]).await;
-    api.post(&format!("/jobs/{id}/retry"), &json!({})).await;
+    end_with(&api, &id, Status::Error, [Some(json!(1)), None, None]).await;
+    assert_eq!(api.post(&format!("/jobs/{id}/retry"), &json!({})).await.status, 202);
     api.submit(&id, 8, "node01").await;
     let told = api.get(&format!("/jobs/{id}/results")).await.json();
     assert_eq!((&told[0]["value"], &told[0]["problem"]), (&Value::Null, &json!("the task has not ended")));

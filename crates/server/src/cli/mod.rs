@@ -84,6 +84,8 @@ pub(crate) enum Command {
     Attempts(JobArgs),
     /// List the remote commands run for a job: when, on which login host, how long, and the result
     Timeline(JobArgs),
+    /// Show what was found for the results of a job
+    Results(ResultsArgs),
     /// Print the batch script of a job as it was submitted
     Script(ScriptArgs),
     /// Cancel a job
@@ -337,6 +339,15 @@ pub(crate) struct ScriptArgs {
     /// Number of the attempt, counted from 1 [default: the newest submitted one]
     #[arg(long, value_name = "NUMBER")]
     pub(crate) attempt: Option<u32>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ResultsArgs {
+    #[command(flatten)]
+    pub(crate) job: JobArgs,
+    /// Print CSV: one row for each task, one column for each result
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) csv: bool,
 }
 
 #[derive(Debug, Args)]

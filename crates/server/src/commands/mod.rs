@@ -7,6 +7,7 @@ mod follow;
 mod log_lines;
 mod logs;
 mod output;
+mod results;
 mod serve;
 mod service;
 mod show;
@@ -58,6 +59,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Events(args) => events::run(&args),
         Command::Attempts(args) => show::attempts(&args),
         Command::Timeline(args) => show::timeline(&args),
+        Command::Results(args) => results::run(&args),
         Command::Script(args) => show::script(&args),
         Command::Cancel(args) => change::post(&args, "cancel", b""),
         Command::Pause(args) => change::post(&args, "pause", b""),
