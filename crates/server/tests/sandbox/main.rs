@@ -10,6 +10,7 @@ mod clients;
 mod clocks;
 mod cluster;
 mod clusters;
+mod components;
 mod containers;
 mod credentials;
 mod desired_state;

@@ -1,0 +1,114 @@
+//! Steps, services and launchers on a real Slurm.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+use test_case::test_case;
+
+use crate::{ending::command, service::Service};
+
+fn log(service: &Service, id: &str, query: &str) -> String {
+    service.get(&format!("/jobs/{id}/logs?tail=500&{query}")).text
+}
+
+/// A job of two nodes with a service on the first and two steps on the second.
+fn with_service(serve: &str, step: &str) -> Value {
+    json!({
+        "services": [{"name": "model", "command": serve}],
+        "steps": [
+            {"name": "score", "command": step},
+            {"name": "report", "command": "echo reported"},
+        ],
+        "resources": {"num_nodes": 2, "gpus_per_node": 0, "cpus_per_task": 1, "time_hours": 0.2},
+    })
+}
+
+#[test]
+fn steps_run_beside_a_service_which_is_ended_last() {
+    let service = Service::start();
+    let serve = "trap 'echo stopped; exit 0' TERM; echo on $SLURMD_NODENAME; while :; do sleep 0.2; done";
+    let id = service.submit(&with_service(serve, "echo \"model at $MODEL_HOST, here $SLURMD_NODENAME\""));
+    let ended = service.wait_ended(&id);
+    assert_eq!(ended["status"], "Done", "{ended}\n{}", log(&service, &id, "stream=err"));
+    let nodes: Vec<&str> = ended["nodes"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    let scored = log(&service, &id, "stream=out&role=score");
+    assert!(scored.contains(&format!("model at {}, here {}", nodes[0], nodes[1])), "{scored}");
+    assert!(log(&service, &id, "stream=out&role=report").contains("reported"));
+    let model = log(&service, &id, "stream=out&role=model");
+    assert!(model.contains(&format!("on {}", nodes[0])) && model.contains("stopped"), "{model}");
+}
+
+#[test_case("sleep 2; exit 9", "exec sleep 600", 9 ; "a service that ends")]
+#[test_case("exec sleep 600", "exit 7", 7 ; "a step that fails")]
+fn the_first_end_that_counts_ends_the_job_with_its_code(serve: &str, step: &str, code: u8) {
+    let service = Service::start();
+    let id = service.submit(&with_service(serve, step));
+    let ended = service.wait_ended(&id);
+    assert_eq!(ended["status"], "Error", "{ended}");
+    assert_eq!(service.get(&format!("/jobs/{id}")).json()["attempt_details"]["exit_code"], code, "{ended}");
+}
+
+#[test]
+fn slurm_starts_a_process_for_each_task_of_mpi() {
+    let service = Service::start();
+    let mut job = command("echo \"rank $RANK/$LOCAL_RANK of $WORLD_SIZE\"");
+    job["launcher"] = json!({"kind": "mpi", "plugin": "none"});
+    job["resources"]["num_nodes"] = 2.into();
+    job["resources"]["tasks_per_node"] = 2.into();
+    let id = service.submit(&job);
+    let ended = service.wait_ended(&id);
+    assert_eq!(ended["status"], "Done", "{ended}\n{}", log(&service, &id, "stream=err"));
+    let out = log(&service, &id, "stream=out");
+    let expected = ["rank 0/0 of 4", "rank 1/1 of 4", "rank 2/0 of 4", "rank 3/1 of 4"];
+    assert_eq!(out.lines().collect::<BTreeSet<_>>(), BTreeSet::from(expected), "{out}");
+}
+
+#[test]
+fn a_plain_command_runs_once_with_its_setup_files_and_directory() {
+    let service = Service::start();
+    let mut job = command("echo \"$GREETING $(cat \"$TAO_JOB_FILES/a/b\") in $PWD\"");
+    job["launcher"] = "plain".into();
+    job["resources"]["num_nodes"] = 2.into();
+    job["setup"] = json!(["export GREETING=hello"]);
+    job["files"] = json!({"a/b": {"text": "world"}});
+    job["workdir"] = "/tmp".into();
+    let id = service.submit(&job);
+    let ended = service.wait_ended(&id);
+    assert_eq!(ended["status"], "Done", "{ended}\n{}", log(&service, &id, "stream=err"));
+    assert_eq!(log(&service, &id, "stream=out"), "hello world in /tmp\n");
+}
+
+#[test]
+fn a_setup_that_fails_is_the_reason_of_the_end() {
+    let service = Service::start();
+    let mut job = command("echo never");
+    job["setup"] = json!(["module load nosuch/1.0"]);
+    let id = service.submit(&job);
+    let ended = service.wait_ended(&id);
+    assert!(ended["message"].as_str().unwrap().contains("A line of the job's setup failed"), "{ended}");
+}
+
+/// Stands in for torchrun: it prints its words, and runs the command once.
+const TORCHRUN: &str = "#!/bin/bash\necho \"launched with $*\"\nwhile [ \"$1\" != --no-python ]; do shift; done\nshift\nexec \"$@\"\n";
+
+#[test]
+fn torchrun_is_started_on_each_node_with_where_to_meet() {
+    let service = Service::start();
+    let mut job = command("echo \"node $NODE_RANK of $NNODES\"");
+    job["launcher"] = json!({"kind": "torchrun", "nproc_per_node": 2, "rendezvous": "static"});
+    job["resources"]["num_nodes"] = 2.into();
+    job["files"] = json!({"torchrun": {"text": TORCHRUN, "mode": "0755"}});
+    job["setup"] = json!(["export PATH=$TAO_JOB_FILES:$PATH"]);
+    let id = service.submit(&job);
+    let ended = service.wait_ended(&id);
+    assert_eq!(ended["status"], "Done", "{ended}\n{}", log(&service, &id, "stream=err"));
+    let out = log(&service, &id, "stream=out");
+    let first = ended["nodes"][0].as_str().unwrap();
+    for rank in 0..2 {
+        assert!(out.contains(&format!("node {rank} of 2\n")), "{out}");
+        let words = format!(
+            "launched with --nnodes=2 --nproc-per-node=2 --node-rank={rank} --master-addr={first} --master-port="
+        );
+        assert!(out.contains(&words), "{words}: {out}");
+    }
+}
