@@ -67,6 +67,10 @@ const EXPECTED: &[(&str, &[&str], &[&str])] = &[
     ("gres-mps", &["gres=mps:50"], &["gpus-per-node"]),
     ("gres-several-types", &["gres=gpu:a100:1,gpu:1g.5gb:2"], &[]),
     ("gres-shard", &["gres=shard:2"], &[]),
+    ("launcher-accelerate", &["nodes=2", "ntasks-per-node=1", "gres=gpu:8"], &[]),
+    ("launcher-deepspeed", &["nodes=2", "ntasks-per-node=1", "gres=gpu:8"], &[]),
+    ("launcher-mpi", &["nodes=4", "ntasks-per-node=4", "ntasks=16", "gres=gpu:4", "cpus-per-task=8"], &[]),
+    ("launcher-torchrun", &["nodes=2", "ntasks-per-node=1", "gres=gpu:8"], &[]),
     ("licenses", &["licenses=matlab:2"], &["gres"]),
     (
         "memory-per-cpu",
@@ -87,6 +91,7 @@ const EXPECTED: &[(&str, &[&str], &[&str])] = &[
     ("reservation", &["reservation=course"], &[]),
     ("sbatch-options", &["contiguous", "hint=nomultithread", "threads-per-core=1", "tmp=10G"], &[]),
     ("sbatch-options-dropped", &["nodes=1", "cpus-per-task=16"], &["ntasks-per-node", "wait-all-nodes"]),
+    ("services-and-steps", &["nodes=2", "gres=gpu:8"], &[]),
     ("switches", &["nodes=4", "switches=1@00:30:00"], &[]),
     (
         "whole-nodes",
