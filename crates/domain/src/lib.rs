@@ -39,6 +39,7 @@ pub use conversion::{
 };
 pub use image::{ImageRef, InvalidImage, LaunchImage};
 pub use job::{
+    array::{ArrayState, AttemptTally, TaskCounts, TaskOutcome},
     attempt::{Attempt, AttemptPlace, Outcome, PastFailure, Verdict},
     cleanup::{PendingCleanup, cleanup_is_retried, next_purge_wait},
     identity::{AttemptNo, JobId, OUR_NAMES, Origin},
@@ -90,5 +91,6 @@ pub use run::{
     requeue::{ExplainedRequeue, explain_requeue},
     results::{read_results, result_parts},
     submission::{Lookup, SubmitOutcome, after_lookup, after_submit},
+    tasks::{EndedRun, TaskEnding, TaskTemplate, waits_only},
 };
 pub use violation::{Violation, pointer};

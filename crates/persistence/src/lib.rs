@@ -50,6 +50,7 @@ pub use jobs::{
     queries::{JobFilter, JobPage, JobVersion, Viewer},
     results::StoredResults,
     steps::{StepRecord, StepRecords},
+    tasks::{ActiveArray, ConcludedTask, EndedTask, ObservedTask, TaskRecords},
 };
 pub use listen::{DueListener, DueNotice, DueNotices, JobListener, JobNotice};
 pub use polls::{

@@ -8,7 +8,7 @@ use std::fmt::Debug;
 use crate::{
     clusters::{partitions::PartitionTurns, rpc_budgets::RpcBudgets, stored::Incarnations},
     conversions::{ConversionRecords, ConversionTurns, ImageRequests},
-    jobs::{deletions::Purges, leases::DueJobs, steps::StepRecords},
+    jobs::{deletions::Purges, leases::DueJobs, steps::StepRecords, tasks::TaskRecords},
     polls::{observations::Observations, orphans::OrphanRecords, turns::PollTurns},
     store::Store,
 };
@@ -16,6 +16,7 @@ use crate::{
 pub trait WorkStore:
     DueJobs
     + StepRecords
+    + TaskRecords
     + Purges
     + PollTurns
     + Observations

@@ -13,6 +13,7 @@ mod parts;
 
 use std::fmt::Write;
 
+use base64::{Engine as _, prelude::BASE64_STANDARD};
 use slurm::{EnvKey, RemotePath, RunTime};
 
 pub use component::{Component, Container, Log, OnWarning, Place, begin_mark};
@@ -77,10 +78,35 @@ pub struct BatchScript {
     pub max_requeues: u32,
     /// The first port for the components on the first node. Without one the job finds a block that no other job uses.
     pub port: Option<u16>,
+    /// How the tasks of an array are numbered, if the directives ask for one.
+    pub array: Option<ArrayNumbers>,
     /// Variables of the service for the tasks of all components.
     pub variables: Vec<(EnvKey, Value)>,
     /// The programs, in the order of their starts.
     pub components: Vec<Component>,
+}
+
+/// The numbers of the tasks of an attempt.
+#[derive(Debug, Clone, Copy)]
+pub struct ArrayNumbers {
+    /// The task that index 0 stands for.
+    pub base: u32,
+    /// The number of all tasks of the job.
+    pub count: u32,
+}
+
+/// A line of the list of an attempt's tasks, `tasks.list` in its state directory: the parameters as JSON, and those that are variables.
+pub fn task_line<'a>(
+    index: u32,
+    json: &[u8],
+    variables: impl Iterator<Item = (&'a EnvKey, String)>,
+) -> String {
+    let mut line = format!("{index} {}", BASE64_STANDARD.encode(json));
+    for (key, value) in variables {
+        let _ = write!(line, " {key}={}", BASE64_STANDARD.encode(value));
+    }
+    line.push('\n');
+    line
 }
 
 /// Parts that do not form a script.
@@ -117,6 +143,9 @@ impl BatchScript {
             component.rows(place, self, &mut out)?;
         }
         out.push_str("}\n");
+        if self.array.is_some() {
+            out.push_str(include_str!("script/supervisor/array.sh"));
+        }
         out.push_str(SUPERVISOR);
         Ok(out)
     }
@@ -127,16 +156,32 @@ impl BatchScript {
         let state = quoted("the state directory", self.state_dir.as_str())?;
         // Its type allows no character with a meaning for a shell.
         assign(out, "_tao_name", job_name.as_str());
+        if let Some(ArrayNumbers { base, count }) = self.array {
+            let _ = writeln!(out, "export TAO_TASK=$((SLURM_ARRAY_TASK_ID + {base})) TAO_TASK_COUNT={count}");
+            assign(out, "_tao_attempt", &state);
+        }
+        let (state, number, task) = match self.array {
+            Some(_) => (
+                format!("{state}/tasks/\"$TAO_TASK\""),
+                "\"${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID\"",
+                "/\"$TAO_TASK\"",
+            ),
+            None => (state, "\"$SLURM_JOB_ID\"", ""),
+        };
         assign(out, "_tao_state", &state);
         let logs = match &self.log_root {
-            Some(root) => {
-                format!("{}/{job_name}-\"$SLURM_JOB_ID\"", quoted("the log directory", root.as_str())?)
-            }
+            Some(root) => format!("{}/{job_name}-{number}", quoted("the log directory", root.as_str())?),
             None => state,
         };
         assign(out, "_tao_logs", &logs);
         let results = self.results_dir.as_ref().map(|dir| quoted("the results directory", dir.as_str()));
-        assign(out, "_tao_results", &results.transpose()?.unwrap_or_default());
+        let results = results.transpose()?.map(|dir| dir + task).unwrap_or_default();
+        assign(out, "_tao_results", &results);
+        if self.array.is_some() {
+            out.push_str(
+                "export TAO_TASK_FILE=$_tao_state/parameters.json TAO_API_RESULTS_DIR=$_tao_results\n",
+            );
+        }
         assign(out, "_tao_job_nodes", &nodes.to_string());
         let on_host = self.components.iter().any(|component| matches!(component.place, Place::Host));
         assign(out, "_tao_on_host", &u8::from(on_host).to_string());

@@ -46,6 +46,7 @@ fn on_hosts(nodes: u32, argv: &[&str]) -> Component {
 fn base() -> BatchScript {
     BatchScript {
         directives: Directives {
+            array: None,
             job_name: "tao-job-1".parse().unwrap(),
             partitions: Some("polar,polar3".parse().unwrap()),
             nodes: 1,
@@ -73,6 +74,7 @@ fn base() -> BatchScript {
         soft_timeout: Some(RunTime::from_hours(3.8).unwrap()),
         max_requeues: 10,
         port: Some(29500),
+        array: None,
         variables: vec![],
         components: vec![training(1)],
     }

@@ -13,6 +13,7 @@ mod records;
 mod requests;
 mod row;
 mod rpc_budgets;
+mod tasks;
 mod turns;
 
 use std::{

@@ -68,7 +68,9 @@ async fn the_tasks_and_submissions_of_an_array_are_shown(pool: PgPool) {
     let seen = api.post("/jobs/validate", &body).await.json();
     let array = json!({"tasks": 2400, "indices": "0-2399", "max_parallel": 5});
     assert_eq!((&seen["job"]["array"], &seen["submissions"]), (&array, &json!(3)));
-    let refused = api.post("/jobs", &body).await;
+    let mut training = training();
+    training["array"] = json!({"indices": "0-1"});
+    let refused = api.post("/jobs", &training).await;
     assert_eq!(refused.json()["errors"][0]["code"], "unsupported", "{}", refused.text());
     let seen = api.post("/jobs/validate", &json!({"command": "true"})).await.json();
     assert_eq!((&seen["job"]["array"], &seen["submissions"]), (&json!(null), &json!(1)));

@@ -47,6 +47,7 @@ pub fn plan_conversion(
         soft_timeout: None,
         max_requeues: 0,
         port: Some(DEFAULT_MASTER_PORT),
+        array: None,
         variables: Vec::new(),
         components: vec![component],
     };
@@ -79,6 +80,7 @@ fn directives(run: &ConversionRun, cluster: &Cluster) -> Result<Directives, Stag
     let memory_gb = Some(settings.conversion_memory_gb).filter(|_| !cluster.submit.options.drops("mem"));
     let memory = memory_gb.map(|memory_gb| format!("{memory_gb}G").parse::<Memory>()).transpose()?;
     Ok(Directives {
+        array: None,
         job_name: run.token.clone(),
         partitions: Some(settings.conversion_partition.as_str().parse()?),
         nodes: 1,

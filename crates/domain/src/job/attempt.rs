@@ -25,6 +25,8 @@ pub struct Attempt {
     pub slurm_id: Option<SlurmJobId>,
     /// The tasks that it carries. Each of them has a [`Run`](crate::Run).
     pub tasks: TaskSet,
+    /// The task that index 0 of its Slurm array stands for.
+    pub base: u32,
     pub intended_at: Timestamp,
     pub fence: SubmitFence,
     pub submitted_at: Option<Timestamp>,
@@ -83,6 +85,9 @@ impl Outcome {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PastFailure {
     pub attempt: u32,
+    /// The task that failed; 0 without an array.
+    #[serde(default)]
+    pub task: u32,
     pub slurm_id: Option<SlurmJobId>,
     /// The diagnosis rule, or Slurm's state: two failures with one signature are one fault.
     pub signature: String,
@@ -108,6 +113,7 @@ impl Attempt {
             job_dir,
             slurm_id: None,
             tasks: TaskSet::single(),
+            base: 0,
             intended_at: now,
             fence: SubmitFence::default(),
             submitted_at: None,

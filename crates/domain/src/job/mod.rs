@@ -1,5 +1,6 @@
 //! A job as it is stored: its attempts, its status, its transitions, and the paths of its files.
 
+pub(crate) mod array;
 pub(crate) mod attempt;
 pub(crate) mod checkpoint;
 pub(crate) mod cleanup;
@@ -13,4 +14,5 @@ pub(crate) mod status;
 pub(crate) mod stored;
 pub(crate) mod submit_fence;
 pub(crate) mod summary;
+pub(crate) mod tally;
 pub(crate) mod transitions;

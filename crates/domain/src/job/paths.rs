@@ -66,6 +66,22 @@ impl JobPaths {
         Self::state_below(&self.base, self.id, attempt)
     }
 
+    /// The directory with the claim and markers of a task of an array, below that of its attempt.
+    pub fn task_state(&self, attempt: AttemptNo, task: u32) -> Result<RemotePath, InvalidName> {
+        self.state_of(attempt)?.join(&format!("tasks/{task}"))
+    }
+
+    /// The results of a task of an array.
+    pub fn task_results(&self, task: u32) -> Result<RemotePath, InvalidName> {
+        self.results.join(&task.to_string())
+    }
+
+    /// The directory with the logs of a task of an array.
+    pub fn task_logs(&self, place: &AttemptPlace, index: u32) -> Result<Option<RemotePath>, InvalidName> {
+        let directory = place.slurm_id.map(|id| self.log_root.join(&format!("{}-{id}_{index}", place.token)));
+        directory.transpose()
+    }
+
     /// The possible paths of a log of the batch script, best first.
     pub fn log(&self, attempt: &Attempt, file: &str) -> Result<Vec<RemotePath>, InvalidName> {
         self.main_log(&AttemptPlace::from(attempt), file)

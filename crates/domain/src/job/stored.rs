@@ -9,6 +9,7 @@ use crate::{
     clock::Timestamp,
     cluster::target::ClusterName,
     job::{
+        array::ArrayState,
         attempt::{Attempt, AttemptPlace, PastFailure},
         identity::JobId,
         run::Run,
@@ -70,8 +71,10 @@ pub struct Job {
     /// Slurm's reason why the job is pending.
     pub pending_reason: Option<String>,
     pub attempt: Option<Attempt>,
-    /// The run of its task in that attempt. The default value before the first attempt.
+    /// The run of its task in that attempt. The default value before the first attempt, and for a job with an array.
     pub run: Run,
+    /// The state of its array, if it has one.
+    pub array: Option<ArrayState>,
     /// Automatic retries since the job was accepted or its owner last retried it. The retry budget bounds it.
     pub retry_count: u32,
     /// The attempts that failed because of the infrastructure, oldest first.

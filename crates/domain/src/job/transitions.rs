@@ -8,6 +8,7 @@ use crate::{
     clock::Timestamp,
     cluster::target::ClusterName,
     job::{
+        array::ArrayState,
         attempt::{Attempt, Outcome, Verdict},
         identity::{AttemptNo, JobId},
         run::Run,
@@ -28,6 +29,7 @@ impl Job {
             id,
             owner,
             cluster,
+            array: ArrayState::of(&spec),
             spec,
             desired: DesiredState::Run,
             status: Status::Pending,
@@ -62,7 +64,7 @@ impl Job {
 
     /// Makes this the job's newest attempt, with a run of its own.
     pub fn begin_attempt(&mut self, attempt: Attempt) {
-        if self.attempt.is_some() {
+        if self.attempt.is_some() && self.array.is_none() {
             self.run = self.run.next_attempt(self.progress());
         }
         self.attempt = Some(attempt);

@@ -5,7 +5,10 @@ mod program;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use remote::{BatchScript, Directives, ScriptError, StagedFile, Submission, script::env_text};
+use remote::{
+    BatchScript, Directives, ScriptError, StagedFile, Submission,
+    script::{ArrayNumbers, env_text, task_line},
+};
 use secrecy::ExposeSecret;
 use serde_json::{Map, Value, json};
 use slurm::{EnvKey, InvalidName, Moment, RemotePath, SbatchTime};
@@ -14,6 +17,7 @@ use crate::{
     cluster::{policy::SbatchExport, target::Cluster},
     job::{attempt::Attempt, paths::JobPaths, stored::Job},
     request::{
+        array::{JobArray, value_text},
         cosmos::{self, ProgramError},
         secret::Secrets,
         spec::{JobSpec, Work},
@@ -34,6 +38,8 @@ pub enum StagingError {
     Program(#[from] ProgramError),
 }
 
+/// Where a program writes its results.
+const RESULTS: &str = "TAO_API_RESULTS_DIR";
 const PRIVATE: u32 = 0o600;
 const SHARED: u32 = 0o644;
 
@@ -53,7 +59,7 @@ pub fn plan_submission(
             tao_command(job, &paths, network_arch.as_str(), action.as_str())
         }
         Work::Command { text } => {
-            let (file, argv) = command(&MAIN.parse()?, text, &state_dir)?;
+            let (file, argv) = command(&MAIN.parse()?, text, &state_dir, job.spec.array.is_some())?;
             files.push(file);
             argv
         }
@@ -90,9 +96,20 @@ pub fn plan_submission(
         soft_timeout: Some(job.spec.resources.soft_timeout),
         max_requeues: cluster.retries.max_requeues,
         port: job.spec.port(),
+        array: job
+            .spec
+            .array
+            .as_ref()
+            .map(|array| ArrayNumbers { base: attempt.base, count: array.tasks().len() }),
         variables: program.variables,
         components: program.components,
     };
+    if let Some(array) = &job.spec.array {
+        // The batch script sets it for each task.
+        open.retain(|key, _| key.as_str() != RESULTS);
+        let path = state_dir.join("tasks.list")?;
+        files.push(StagedFile { path, mode: SHARED, bytes: task_list(array, attempt)?.into_bytes() });
+    }
     let secret = secrets.env.iter().map(|(key, value)| (key, value.expose_secret()));
     let vars = open.iter().map(|(key, value)| (key, value.as_str())).chain(secret);
     let bytes = env_text(vars)?.into_bytes();
@@ -103,8 +120,12 @@ pub fn plan_submission(
     // Also without secrets: the cleanup has to prove that the files are gone, and a missing directory does not.
     let private = paths.secret_files();
     let private = private.iter().filter_map(RemotePath::parent);
-    let make_dirs: BTreeSet<RemotePath> =
-        parents.chain(private).chain([paths.log_root, paths.results_root, state_dir.clone()]).collect();
+    let tasks = job.spec.array.as_ref().map(|_| state_dir.join("tasks")).transpose()?;
+    let make_dirs: BTreeSet<RemotePath> = parents
+        .chain(private)
+        .chain(tasks)
+        .chain([paths.log_root, paths.results_root, state_dir.clone()])
+        .collect();
     Ok(Submission {
         key: attempt.key(job.id),
         state_dir,
@@ -117,6 +138,18 @@ pub fn plan_submission(
         send: attempt.fence.newest,
         cleared: attempt.fence.cleared,
     })
+}
+
+/// The parameters of the attempt's tasks.
+fn task_list(array: &JobArray, attempt: &Attempt) -> Result<String, StagingError> {
+    let mut list = String::new();
+    for task in attempt.tasks.iter() {
+        let parameters = array.parameters(task);
+        let json = serde_json::to_vec(&parameters)?;
+        let variables = parameters.into_iter().filter_map(|(key, value)| Some((key, value_text(value)?)));
+        list.push_str(&task_line(task.saturating_sub(attempt.base), &json, variables));
+    }
+    Ok(list)
 }
 
 /// The files that TAO's entry point reads.
@@ -152,6 +185,7 @@ fn directives(job: &Job, attempt: &Attempt, cluster: &Cluster) -> Directives {
     let moment = |moment: Option<Moment>| moment?.for_sbatch(job.created_at, attempt.intended_at);
     Directives {
         job_name: attempt.token.clone(),
+        array: spec.array.as_ref().map(|_| (attempt.tasks.less(attempt.base), job.max_parallel(attempt))),
         partitions: spec.partitions.clone(),
         nodes: resources.nodes,
         tasks_per_node: resources.tasks_per_node,

@@ -101,7 +101,7 @@ pub(super) fn several(
             (false, true) => Kind::With,
             (false, false) => Kind::Step,
         };
-        let (file, argv) = command(&job.name, &job.text, state_dir)?;
+        let (file, argv) = command(&job.name, &job.text, state_dir, false)?;
         files.push(file);
         program.components.push(Component {
             name: job.name.clone(),
@@ -124,6 +124,7 @@ pub(super) fn command(
     component: &ComponentName,
     text: &str,
     state_dir: &RemotePath,
+    is_array: bool,
 ) -> Result<(StagedFile, Vec<String>), StagingError> {
     let path = state_dir.join(&if component.as_str() == MAIN {
         "command.sh".to_owned()
@@ -133,7 +134,7 @@ pub(super) fn command(
     let argv = ["bash", "-euo", "pipefail", path.as_str()].map(str::to_owned).to_vec();
     // The warning signal before a time limit must not end a command that does not handle it. The trap is on the first line, so
     // that the shell's messages have the line numbers of the command's text.
-    let begun = begin_mark(component, state_dir)?;
+    let begun = begin_mark(component, state_dir, is_array)?;
     let bytes = format!("trap '' USR1; {begun}; {text}").into_bytes();
     Ok((StagedFile { path, mode: 0o644, bytes }, argv))
 }

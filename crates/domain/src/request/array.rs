@@ -197,6 +197,8 @@ fn parameter(at: &str, name: &str, variables: &BTreeSet<EnvKey>, faults: &mut Fa
     let name: EnvKey = faults.parse(at, name)?;
     if let Some(detail) = reserved_variable(&name) {
         faults.add(at, "reserved", detail);
+    } else if name.as_str().starts_with("TAO_TASK") || name.as_str().starts_with("_tao_") {
+        faults.add(at, "reserved", "is reserved: the service sets TAO_TASK* and _tao_*; use another name");
     } else if is_secret_key(&name) {
         faults.add(
             at,

@@ -246,6 +246,7 @@ fn retry_or_end(
     if let Some(found) = diagnosis.as_ref().filter(|found| found.cause != Cause::User) {
         job.failures.push(PastFailure {
             attempt: attempt_no,
+            task: job.run.task,
             slurm_id: task.attempt.slurm_id,
             nodes: nodes_at_fault(&job, found),
             signature: found.signature.clone(),

@@ -154,6 +154,7 @@ mod tests {
         for (hours, name) in [(0, "node01"), (1, "node02")] {
             job.failures.push(PastFailure {
                 attempt: 1,
+                task: 0,
                 slurm_id: None,
                 signature: "node_fail".to_owned(),
                 nodes: vec![node(name)],

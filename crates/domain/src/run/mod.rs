@@ -20,3 +20,4 @@ pub(crate) mod sentence;
 pub(crate) mod status_lines;
 pub(crate) mod submission;
 pub(crate) mod task;
+pub(crate) mod tasks;

@@ -3,6 +3,7 @@
 use crate::{
     clock::Timestamp,
     job::{
+        array::ArrayState,
         attempt::Attempt,
         status::Phase,
         stored::{DesiredState, Job},
@@ -27,6 +28,8 @@ pub enum Step {
     RelaxExclusions,
     /// Slurm reports it finished: collect its exit code and logs, and decide how it ended.
     Conclude,
+    /// It has an array: conclude the runs that are over, and cancel those that it no longer wants.
+    Tend,
     /// It is deleted: remove its files on the cluster, then the job.
     Purge,
     /// Nothing to do: the wake-up was for an earlier state.
@@ -35,6 +38,9 @@ pub enum Step {
 
 /// The next step of a due job, from its phase and its desired state.
 pub fn plan(job: &Job, graces: &Graces, now: Timestamp) -> Step {
+    if let Some(array) = &job.array {
+        return plan_array(job, array, now);
+    }
     let attempt = job.attempt.as_ref();
     match (job.phase, job.desired) {
         (Phase::Finishing, _) => Step::Conclude,
@@ -69,6 +75,26 @@ pub fn plan(job: &Job, graces: &Graces, now: Timestamp) -> Step {
             DesiredState::Pause => Step::PauseLocally,
             DesiredState::Cancel | DesiredState::Delete => Step::EndLocally,
         },
+    }
+}
+
+/// The next step of a job with an array: it tends its tasks while it submits no piece.
+fn plan_array(job: &Job, array: &ArrayState, now: Timestamp) -> Step {
+    let is_uncertain = job.attempt.as_ref().is_some_and(Attempt::is_uncertain);
+    match (job.phase, job.desired) {
+        (Phase::SubmitUncertain, _) => Step::Locate,
+        (Phase::Submitting, DesiredState::Cancel | DesiredState::Pause | DesiredState::Delete)
+            if is_uncertain =>
+        {
+            Step::Locate
+        }
+        (Phase::Ended, DesiredState::Delete) => Step::Purge,
+        (Phase::Ended, _) | (Phase::Paused, DesiredState::Pause) => Step::Rest,
+        (
+            Phase::Queued | Phase::ConvertingImage | Phase::Submitting | Phase::RetryWait | Phase::Paused,
+            DesiredState::Run,
+        ) if job.may_submit_tasks(array, now) => Step::Submit,
+        _ => Step::Tend,
     }
 }
 

@@ -50,6 +50,7 @@ pub fn explain_requeue(
         let allowed_again = false;
         job.failures.push(PastFailure {
             attempt: no,
+            task: 0,
             slurm_id,
             signature,
             nodes: blamed,

@@ -114,6 +114,7 @@ mod tests {
         for (no, name) in (1..).zip(names) {
             job.failures.push(PastFailure {
                 attempt: no,
+                task: 0,
                 slurm_id: None,
                 signature: "node_fail".to_owned(),
                 nodes: vec![name.parse().unwrap()],

@@ -2,7 +2,7 @@
 //!
 //! The keys are columns: the database reads the documents with `jsonb_populate_recordset`.
 
-use domain::{Attempt, Job, JobId, Run, TaskResult, Timestamp};
+use domain::{Attempt, AttemptNo, Job, JobId, Run, TaskResult, Timestamp};
 use serde_json::{Value, json};
 use slurm::{SlurmJobId, SlurmState};
 
@@ -24,11 +24,14 @@ impl Documents {
         let (mut jobs, mut attempts, mut runs, mut lines) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for (job, due_at) in changed {
             jobs.push(job_document(job, due_at));
-            if let Some(attempt) = &job.attempt {
+            if let Some(array) = &job.array {
+                let all = array.earlier.iter().chain(&job.attempt);
+                attempts.extend(all.map(|attempt| attempt_document(job.id, attempt)));
+            } else if let Some(attempt) = &job.attempt {
                 attempts.push(attempt_document(job.id, attempt));
-                lines.extend(line_documents(job.id, attempt, &job.run));
+                lines.extend(line_documents(job.id, attempt.no, &job.run));
                 if job.run != Run::default() {
-                    runs.push(run_document(job.id, attempt, &job.run));
+                    runs.push(run_document(job.id, attempt.no, &job.run));
                 }
             }
         }
@@ -55,6 +58,7 @@ fn job_document(job: &Job, due_at: Option<Timestamp>) -> Value {
         "finished_at": job.finished_at,
         "observed_at": job.observed_at,
         "source": job.source,
+        "array_state": job.array,
         "due_at": due_at,
     })
 }
@@ -69,6 +73,7 @@ fn attempt_document(job: JobId, attempt: &Attempt) -> Value {
         "job_dir": attempt.job_dir.as_str(),
         "slurm_job_id": attempt.slurm_id.map(SlurmJobId::get),
         "tasks": attempt.tasks.to_string(),
+        "base": attempt.base,
         "image": image.map(|launched| launched.image.to_string()),
         "image_note": image.and_then(|launched| launched.note.as_deref()),
         "intended_at": attempt.intended_at,
@@ -88,10 +93,10 @@ fn attempt_document(job: JobId, attempt: &Attempt) -> Value {
     })
 }
 
-fn run_document(job: JobId, attempt: &Attempt, run: &Run) -> Value {
+pub(crate) fn run_document(job: JobId, attempt: AttemptNo, run: &Run) -> Value {
     json!({
         "job_id": job,
-        "attempt": attempt.no.get(),
+        "attempt": attempt.get(),
         "task": run.task,
         "slurm_state": run.state.as_ref().map(SlurmState::as_str),
         "exit_code": run.exit.map(|exit| exit.code),
@@ -113,15 +118,16 @@ fn run_document(job: JobId, attempt: &Attempt, run: &Run) -> Value {
         "source": run.source,
         "over": run.is_over,
         "results": run.results.as_deref().and_then(TaskResult::stored),
+        "superseded": false,
     })
 }
 
-fn line_documents(job: JobId, attempt: &Attempt, run: &Run) -> impl Iterator<Item = Value> {
+pub(crate) fn line_documents(job: JobId, attempt: AttemptNo, run: &Run) -> impl Iterator<Item = Value> {
     run.status.events().iter().zip(1_usize..).map(move |(event, seq)| {
         json!({
             "job_id": job,
             "seq": seq,
-            "attempt": attempt.no.get(),
+            "attempt": attempt.get(),
             "kind": <&str>::from(event.kind),
             "file": event.file,
             "earlier_run": event.earlier_run,

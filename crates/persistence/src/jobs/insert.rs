@@ -134,8 +134,8 @@ impl Store {
             "-- jobs::insert::insert_row
              with stored as (
                  insert into jobs (id, owner, cluster, name, labels, network_arch, action, spec, request_hash, secrets,
-                                   status, phase, message, source, created_at, last_modified, due_at)
-                 select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $15, now()
+                                   status, phase, message, source, created_at, last_modified, due_at, array_state)
+                 select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $15, now(), $18
                  where not exists (select from deleted_jobs d where d.id = $1)
                  on conflict (id) do nothing
                  returning id
@@ -158,6 +158,7 @@ impl Store {
             exact(job.created_at),
             channel,
             payload,
+            job.array.as_ref().map(|array| to_json("the state of an array", array)).transpose()?,
         )
         .fetch_optional(db)
         .await?;

@@ -186,7 +186,8 @@ impl Store {
         )
         .fetch_all(&self.pool)
         .await?;
-        let (jobs, corrupt) = rows::readable(rows);
+        let (mut jobs, corrupt) = rows::readable(rows);
+        self.attach_earlier(&mut jobs).await?;
         if !corrupt.is_empty() {
             self.set_aside(token, &corrupt).await?;
         }

@@ -11,3 +11,4 @@ pub(crate) mod queries;
 pub(crate) mod results;
 pub(crate) mod rows;
 pub(crate) mod steps;
+pub(crate) mod tasks;

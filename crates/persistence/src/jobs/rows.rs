@@ -26,8 +26,8 @@ macro_rules! select_attempts {
             "-- " + $name + "
              select j.id, j.owner, j.cluster, j.spec::text as \"spec!\", j.desired_state, j.status, j.phase, j.message,
                     j.pending_reason, j.retry_count, j.failures::text as \"failures!\", j.finishing_since, j.created_at,
-                    j.submitted_at, j.started_at, j.finished_at, j.last_modified, j.observed_at, j.source, j.version,
-                    a.attempt as \"attempt?\", a.token as \"token?\", a.job_dir as \"job_dir?\", a.tasks as \"tasks?\",
+                    j.submitted_at, j.started_at, j.finished_at, j.last_modified, j.observed_at, j.source, j.version, j.array_state::text as array_state,
+                    a.attempt as \"attempt?\", a.token as \"token?\", a.job_dir as \"job_dir?\", a.tasks as \"tasks?\", a.base as \"base?\",
                     a.slurm_job_id, a.intended_at as \"intended_at?\",
                     a.submit_fence as \"submit_fence?\", a.submit_fence_cleared as \"submit_fence_cleared?\",
                     a.submit_fence_shut_at, a.absent_at, a.failed_submissions as \"failed_submissions?\",
@@ -72,10 +72,12 @@ pub(crate) struct JobRow {
     pub(crate) observed_at: Option<Timestamp>,
     pub(crate) source: String,
     pub(crate) version: i64,
+    pub(crate) array_state: Option<String>,
     pub(crate) attempt: Option<i32>,
     pub(crate) token: Option<String>,
     pub(crate) job_dir: Option<String>,
     pub(crate) tasks: Option<String>,
+    pub(crate) base: Option<i32>,
     pub(crate) slurm_job_id: Option<i64>,
     pub(crate) intended_at: Option<Timestamp>,
     pub(crate) submit_fence: Option<i32>,
@@ -122,7 +124,8 @@ impl TryFrom<JobRow> for Job {
         let stored = StoredRow::of("jobs", &id);
         Ok(Self {
             attempt: attempt(&mut row)?,
-            run: run(&mut row)?,
+            run: if row.array_state.is_some() { Run::default() } else { run(&mut row)? },
+            array: row.array_state.as_deref().map(|text| stored.json("array_state", text)).transpose()?,
             id: JobId::new(id),
             owner: Owner::new(row.owner),
             cluster: stored.parse("cluster", &row.cluster)?,
@@ -165,6 +168,7 @@ fn attempt(row: &mut JobRow) -> Result<Option<Attempt>> {
         job_dir: stored.parse("job_dir", job_dir)?,
         slurm_id: stored.slurm_id(row.slurm_job_id)?,
         tasks: stored.parse("tasks", tasks)?,
+        base: number("base", row.base)?,
         intended_at,
         fence: stored.fence(
             row.submit_fence.unwrap_or_default(),

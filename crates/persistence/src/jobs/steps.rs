@@ -110,7 +110,10 @@ impl Store {
         release: bool,
         now: Timestamp,
     ) -> Result<HashSet<JobId>> {
-        let record = |steps| self.record_together(lease, steps, release, now);
+        let record = |steps| async move {
+            let mut connection = self.pool.acquire().await?;
+            self.record_together(&mut connection, lease, steps, release, now).await
+        };
         let stored = if steps.len() > 1 {
             let refused = |step: &StepRecord, error: &StoreError| {
                 tracing::error!(job.id = %step.job.id, error = ?error, "the database refuses a job's new state");
@@ -122,8 +125,9 @@ impl Store {
         Ok(stored.into_iter().map(JobId::new).collect())
     }
 
-    async fn record_together(
+    pub(crate) async fn record_together(
         &self,
+        connection: &mut sqlx::PgConnection,
         lease: &Lease,
         steps: &[StepRecord],
         release: bool,
@@ -145,7 +149,7 @@ impl Store {
                    select j.id, j.phase, j.events from jobs j join u on u.id = j.id
                    where j.lease_token = $3 and j.lease_expires_at > now()
                      -- A step that leaves the job in the queue must not overwrite what a poll has seen since.
-                     and not (u.phase = 'in_queue' and j.version <> u.version
+                     and not (j.array_state is null and u.phase = 'in_queue' and j.version <> u.version
                               and j.phase in ('in_queue', 'running', 'suspended', 'finishing'))
                    for update of j
                ), lines as (
@@ -162,8 +166,10 @@ impl Store {
                        retry_count = u.retry_count, failures = u.failures,
                        finishing_since = u.finishing_since,
                        submitted_at = u.submitted_at, started_at = u.started_at, finished_at = u.finished_at,
-                       observed_at = u.observed_at, source = u.source,
+                       observed_at = u.observed_at, source = u.source, array_state = u.array_state,
                        due_at = case when u.phase = 'ended' then null
+                                     -- A poll has seen news of its tasks since.
+                                     when j.array_state is not null and j.version <> u.version then now()
                                      when j.desired_state <> u.desired_state then now() else now() + (u.due_at - $5) end,
                        secrets = case when u.phase = 'ended' then null else j.secrets end,
                        lease_token = case when $4 then null else j.lease_token end,
@@ -182,10 +188,10 @@ impl Store {
                    order by l.job_id, l.seq
                ), attempts as (
                    insert into slurm_metadata (
-                       job_id, attempt, token, job_dir, tasks, slurm_job_id, script, intended_at, submit_fence,
+                       job_id, attempt, token, job_dir, tasks, base, slurm_job_id, script, intended_at, submit_fence,
                        submit_fence_cleared, submit_fence_shut_at, submitted_at, failed_submissions, absent_at,
                        excluded_nodes, explained_requeues, concluded_at, outcome, why, rule, matched_line, image, image_note)
-                   select a.job_id, a.attempt, a.token, a.job_dir, a.tasks, a.slurm_job_id, a.script, a.intended_at,
+                   select a.job_id, a.attempt, a.token, a.job_dir, a.tasks, a.base, a.slurm_job_id, a.script, a.intended_at,
                           a.submit_fence, a.submit_fence_cleared, a.submit_fence_shut_at, a.submitted_at,
                           a.failed_submissions, a.absent_at, coalesce(a.excluded_nodes, '{}'), a.explained_requeues,
                           a.concluded_at, a.outcome, a.why, a.rule, a.matched_line, a.image, a.image_note
@@ -225,6 +231,6 @@ impl Store {
             lines,
             runs,
         );
-        Ok(stored.fetch_all(&self.pool).await?)
+        Ok(stored.fetch_all(connection).await?)
     }
 }

@@ -47,7 +47,7 @@ impl Observations for Store {
                       a.attempt, a.token, a.job_dir, a.slurm_job_id, coalesce(r.status_files, '{}')::text as "status_files!"
                from jobs j join slurm_metadata a on a.job_id = j.id and a.attempt = j.attempt
                left join runs r on r.job_id = j.id and r.attempt = j.attempt and r.task = 0
-               where j.cluster = $1 and j.phase in ('in_queue', 'running', 'suspended')"#,
+               where j.cluster = $1 and j.phase in ('in_queue', 'running', 'suspended') and j.array_state is null"#,
             cluster.as_str(),
         );
         let jobs = rows.map(|row| {

@@ -96,8 +96,13 @@ pub enum OnWarning {
 }
 
 /// A shell command for the program of a component: from now on it can be warned. Without room for the mark there is no warning.
-pub fn begin_mark(component: &ComponentName, state_dir: &RemotePath) -> Result<String, ScriptError> {
+pub fn begin_mark(
+    component: &ComponentName,
+    state_dir: &RemotePath,
+    is_array: bool,
+) -> Result<String, ScriptError> {
     let state = quoted("the state directory", state_dir.as_str())?;
+    let state = if is_array { format!("{state}/tasks/\"$TAO_TASK\"") } else { state };
     // Not `:`, a special builtin: with POSIXLY_CORRECT its failed redirection would end the shell.
     Ok(format!("true 2>/dev/null >{state}/begun.{component}.\"${{SLURM_NODEID-}}\" || :"))
 }

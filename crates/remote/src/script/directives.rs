@@ -5,7 +5,7 @@ use std::fmt::Write;
 use crate::script::{ScriptError, warning_before};
 use slurm::{
     GpuRequest, Gres, JobName, MailAddress, MemoryRequest, NodeName, NodeSet, OptionValue, PartitionList,
-    RemotePath, SbatchTime, SubmitOptions, TraceParent, WallTime,
+    RemotePath, SbatchTime, SubmitOptions, TaskSet, TraceParent, WallTime,
 };
 
 /// The options of sbatch. Every field is a type without newlines; texts of callers are quoted.
@@ -16,6 +16,8 @@ pub struct Directives {
     pub job_name: JobName,
     /// The partitions; the cluster's default if absent.
     pub partitions: Option<PartitionList>,
+    /// The indices of its tasks, and how many of them run at once; none without an array.
+    pub array: Option<(TaskSet, Option<u32>)>,
     /// How many nodes.
     pub nodes: u32,
     /// Tasks of each node.
@@ -94,6 +96,11 @@ impl Directives {
     fn queue<'a>(&'a self, lines: &mut Lines<'a>) {
         let options = &self.options;
         lines.add("job-name", &self.job_name);
+        match &self.array {
+            Some((tasks, Some(most))) => lines.add("array", &format_args!("{tasks}%{most}")),
+            Some((tasks, None)) => lines.add("array", tasks),
+            None => {}
+        }
         lines.some("account", options.account.as_ref());
         lines.some("partition", self.partitions.as_ref());
         lines.some("qos", options.qos.as_ref());
@@ -159,8 +166,10 @@ impl Directives {
 
     /// How the script runs.
     fn run<'a>(&'a self, state_dir: &RemotePath, lines: &mut Lines<'a>) -> Result<(), ScriptError> {
-        lines.add("output", &path_word(state_dir, "main.out")?);
-        lines.add("error", &path_word(state_dir, "main.err")?);
+        // %a: the index. The directory of a task does not exist yet.
+        let name = if self.array.is_some() { "%a" } else { "main" };
+        lines.add("output", &path_word(state_dir, &format!("{name}.out"))?);
+        lines.add("error", &path_word(state_dir, &format!("{name}.err"))?);
         lines.add("open-mode", &"append");
         lines.add("wait-all-nodes", &1);
         lines.add("export", &if self.login_environment { "ALL" } else { "NIL" });
@@ -234,7 +243,7 @@ fn quoted_for_sbatch(text: &str) -> String {
 /// splits at spaces (`sbatch/opt.c`), but it expands nothing but `%`, which a `RemotePath` cannot hold.
 pub(super) fn path_word(dir: &RemotePath, name: &str) -> Result<String, ScriptError> {
     let path = format!("{dir}/{name}");
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:,@".contains(c);
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:,@%".contains(c);
     if path.chars().all(plain) {
         Ok(path)
     } else if !path.contains('"') {

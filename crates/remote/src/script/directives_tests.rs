@@ -7,6 +7,7 @@ const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
 fn base() -> Directives {
     Directives {
+        array: None,
         job_name: "tao-job-1".parse().unwrap(),
         partitions: None,
         nodes: 1,

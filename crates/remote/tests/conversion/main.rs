@@ -95,6 +95,7 @@ fn script(node: &Node) -> BatchScript {
     let argv = argv.map(str::to_owned).to_vec();
     BatchScript {
         directives: Directives {
+            array: None,
             job_name: "tao-sqsh-1".parse().unwrap(),
             partitions: Some("cpu".parse().unwrap()),
             nodes: 1,
@@ -122,6 +123,7 @@ fn script(node: &Node) -> BatchScript {
         soft_timeout: None,
         max_requeues: 0,
         port: Some(29500),
+        array: None,
         variables: vec![],
         components: vec![Component::step("convert".parse().unwrap(), 1, Arc::new(Plain), argv)],
     }

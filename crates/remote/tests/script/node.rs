@@ -142,6 +142,7 @@ impl Node {
     pub(crate) fn script(&self, argv: &[&str]) -> BatchScript {
         BatchScript {
             directives: Directives {
+                array: None,
                 job_name: "job-1".parse().unwrap(),
                 partitions: None,
                 nodes: 1,
@@ -169,6 +170,7 @@ impl Node {
             soft_timeout: RunTime::from_seconds(300),
             max_requeues: 2,
             port: Some(29500),
+            array: None,
             variables: vec![],
             components: vec![component(argv)],
         }
@@ -184,7 +186,7 @@ impl Node {
 
     /// What a program runs once it handles its warning.
     pub(crate) fn begin(&self) -> String {
-        begin_mark(&"main".parse().unwrap(), &self.path("state")).unwrap()
+        begin_mark(&"main".parse().unwrap(), &self.path("state"), false).unwrap()
     }
 
     pub(crate) fn command(&self, script: &BatchScript, job: u32, restart: u32) -> Command {

@@ -1,5 +1,6 @@
 //! The poll: one remote command for every active job of a cluster.
 
+mod arrays;
 mod poll_results;
 mod question;
 mod quiet;
@@ -8,7 +9,7 @@ use std::{collections::HashSet, time::Duration};
 
 use chrono::TimeDelta;
 use domain::{ActiveJob, Conversion, JobId, Timestamp, observe_conversion};
-use persistence::{PollLease, PollResult, WorkStore};
+use persistence::{ActiveArray, PollLease, PollResult, WorkStore};
 use remote::{PollAnswer, RemoteCommand as _, SqueueOutcome};
 
 use crate::{
@@ -29,6 +30,8 @@ pub(crate) use quiet::Quiet;
 
 /// The most jobs in memory at a time, because ten thousand would be too many. Small in tests, so that few jobs need several pages.
 const PAGE: usize = if cfg!(test) { 2 } else { 128 };
+/// The most runs in one statement.
+const TASKS_AT_ONCE: usize = 1000;
 /// The retry interval of a cluster without jobs: nothing depends on it.
 const IDLE_RETRY: Duration = Duration::from_mins(1);
 /// The age up to which a job is expected to change soon.
@@ -50,18 +53,19 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         };
         self.hear(Some(lease.granted_on), since);
         let jobs = self.store.active_jobs(cluster).await?;
+        let arrays = self.store.active_arrays(cluster).await?;
         let conversions = self.store.active_conversions(cluster).await?;
         if !self.is_still_meant(runtime).await? {
             self.store.record_poll(&lease, PollResult::Idle, OVERTAKEN, self.clock.now()).await?;
             return Ok(None);
         }
-        let idle = jobs.is_empty() && conversions.is_empty();
+        let idle = jobs.is_empty() && arrays.is_empty() && conversions.is_empty();
         if idle && !is_orphan_poll_due(&lease, self.clock.now()) {
             self.store.record_poll(&lease, PollResult::Idle, pace.min, self.clock.now()).await?;
             return Ok(Some(pace.min));
         }
         let began = tokio::time::Instant::now();
-        let question = question(&jobs, &conversions, lease.polled_at, self.clock.now());
+        let question = question(&jobs, &arrays, &conversions, lease.polled_at, self.clock.now());
         let duration = self.settings.lease;
         let extend = || self.store.extend_poll(&lease, duration);
         let link = &runtime.target.link;
@@ -100,10 +104,12 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         let moved = self.compare_conversions(&conversions, &results, now);
         self.store.record_observed_conversions(cluster, &moved).await?;
         let counts = self.compare_jobs(runtime, &lease, &jobs, &results, now).await?;
+        let tasks = self.compare_tasks(runtime, &lease, &arrays, &results, now).await?;
         let young = |at: Option<Timestamp>| at.is_some_and(|at| now - at < YOUNG);
+        let pieces = arrays.iter().map(|array| array.job.attempt.as_ref()?.submitted_at);
         let mut submitted =
-            jobs.iter().map(|job| job.submitted_at).chain(conversions.iter().map(submitted_at));
-        let lively = counts.changed > 0 || !moved.is_empty() || submitted.any(young);
+            jobs.iter().map(|job| job.submitted_at).chain(conversions.iter().map(submitted_at)).chain(pieces);
+        let lively = counts.changed > 0 || tasks > 0 || !moved.is_empty() || submitted.any(young);
         let next = pace.after(LastPoll { interval, took, lively }).max(budget_pace);
         let waited = jittered(next, fraction(self.ids.lease().as_u128()));
         self.store.record_poll(&lease, PollResult::Answered, waited, now).await?;
@@ -152,6 +158,30 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             }
         }
         Ok(counts)
+    }
+
+    /// Compares the tasks of arrays with the poll result, and stores the changes. Returns how many changed.
+    async fn compare_tasks(
+        &self,
+        runtime: &Runtime<L>,
+        lease: &PollLease,
+        active: &[ActiveArray],
+        results: &PollResults,
+        now: Timestamp,
+    ) -> Result<usize> {
+        let graces = self.graces(runtime);
+        let mut count = 0;
+        for array in active {
+            let changed = arrays::changes(array, results, &graces, now);
+            for page in changed.chunks(TASKS_AT_ONCE) {
+                self.store.record_observed_tasks(lease, page, now).await?;
+            }
+            count += changed.len();
+        }
+        if count > 0 {
+            runtime.wake_lanes();
+        }
+        Ok(count)
     }
 
     fn compare_conversions(

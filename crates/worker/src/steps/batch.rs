@@ -29,6 +29,7 @@ struct Sorted {
     locate: Vec<Job>,
     cancel: Vec<Job>,
     conclude: Vec<Job>,
+    tend: Vec<Job>,
     rest: Vec<Job>,
 }
 
@@ -106,11 +107,12 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         self.store.put_off(lease, &sorted.rest, None).await?;
         // One remote command for each kind, side by side.
         let cluster = &runtime.target.cluster.name;
-        let (submitted, located, canceled, concluded, explained, relaxed, purged) = tokio::join!(
+        let (submitted, located, canceled, concluded, tended, explained, relaxed, purged) = tokio::join!(
             carry(cluster, "submit", sorted.submit, |jobs| self.submit(runtime, lease, jobs, turn)),
             carry(cluster, "locate", sorted.locate, |jobs| self.locate(runtime, lease, jobs)),
             carry(cluster, "cancel", sorted.cancel, |jobs| self.cancel(runtime, lease, jobs)),
             carry(cluster, "conclude", sorted.conclude, |jobs| self.conclude(runtime, lease, jobs)),
+            carry(cluster, "tend", sorted.tend, |jobs| self.tend(runtime, lease, jobs)),
             carry(cluster, "explain_requeue", sorted.explain_requeue, |jobs| {
                 self.explain_requeues(runtime, lease, jobs)
             }),
@@ -119,7 +121,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             }),
             carry(cluster, "purge", sorted.purge, |jobs| self.purge(runtime, lease, jobs)),
         );
-        first_error([submitted, located, canceled, concluded, explained, relaxed, purged])
+        first_error([submitted, located, canceled, concluded, tended, explained, relaxed, purged])
     }
 
     fn sort(&self, runtime: &Runtime<L>, jobs: Vec<Job>) -> Sorted {
@@ -134,6 +136,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                 Step::Submit => sorted.submit.push(job),
                 Step::Locate => sorted.locate.push(job),
                 Step::Cancel => sorted.cancel.push(job),
+                Step::Tend => sorted.tend.push(job),
                 Step::Conclude => sorted.conclude.push(job),
                 Step::Rest => sorted.rest.push(job),
             }

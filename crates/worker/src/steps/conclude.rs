@@ -22,13 +22,13 @@ use crate::{
 };
 
 /// Enough for the last 500 lines of most logs, which the failure rules search.
-const TAIL_BYTES: usize = 64 * 1024;
+pub(super) const TAIL_BYTES: usize = 64 * 1024;
 /// The most bytes of all status files in one command; the next command reads the rest.
-const STATUS_BYTES: usize = 8 * 1024 * 1024;
+pub(super) const STATUS_BYTES: usize = 8 * 1024 * 1024;
 /// The results in more bytes are read apart from the other work.
 const READ_AT_ONCE: usize = 32 * 1024;
 /// After a command without an answer.
-const TRY_AGAIN: TimeDelta = TimeDelta::seconds(5);
+pub(super) const TRY_AGAIN: TimeDelta = TimeDelta::seconds(5);
 
 impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     pub(crate) async fn conclude(&self, runtime: &Runtime<L>, lease: &Lease, jobs: Vec<Job>) -> Result {

@@ -12,3 +12,4 @@ pub(crate) mod purge;
 pub(crate) mod record;
 pub(crate) mod relax_exclusions;
 pub(crate) mod submit;
+mod tend;

@@ -78,20 +78,27 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         if steps.is_empty() {
             return Ok(());
         }
-        let blockers = self.clear_away(runtime, &steps).await;
-        let now = self.clock.now();
-        let steps: Vec<_> = steps
-            .into_iter()
-            .map(|one| {
-                let found = blockers.get(&one.before.id).copied();
-                one.unless_blocked(found, now)
-            })
-            .collect();
+        let steps = self.unless_blocked(runtime, steps).await;
         self.record(lease, &steps).await?;
         // The next step may be due at once in either lane: a change of the desired state may have come in meanwhile.
         runtime.lane(Lane::Submit).notify_one();
         runtime.lane(Lane::Follow).notify_one();
         Ok(())
+    }
+
+    /// The steps, after the files with secrets of jobs that end were removed.
+    pub(crate) async fn unless_blocked(
+        &self,
+        runtime: &Runtime<L>,
+        steps: Vec<Unsubmitted>,
+    ) -> Vec<StepRecord> {
+        let blockers = self.clear_away(runtime, &steps).await;
+        let now = self.clock.now();
+        let unless_blocked = |one: Unsubmitted| {
+            let found = blockers.get(&one.before.id).copied();
+            one.unless_blocked(found, now)
+        };
+        steps.into_iter().map(unless_blocked).collect()
     }
 
     /// Closes the attempts of jobs that end and removes their files with secrets. Returns the jobs that cannot end yet.

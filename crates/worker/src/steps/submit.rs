@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use domain::{
-    Attempt, Job, Phase, Secrets, Status, SubmitOutcome, Transition, after_submit, excluded, plan_submission,
+    Attempt, DEFAULT_MAX_ARRAY_SIZE, Job, Phase, Secrets, Status, SubmitOutcome, Transition, after_submit,
+    excluded, plan_submission,
 };
 use persistence::{Lease, WorkStore};
 use remote::{AttemptKey, Cancel, SubmitAnswer, SubmitBatch};
@@ -76,13 +77,14 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         let spare = self.spare_nodes(runtime, &failed).await;
         let mut intents = Vec::with_capacity(jobs.len());
         for mut job in jobs {
-            let before = job.attempt.clone().filter(Attempt::is_open);
+            let before = job.attempt.clone().filter(|_| !job.needs_attempt());
             if before.is_none() {
                 match job.new_attempt(runtime.target.cluster.base_dir.clone(), now) {
                     Ok(mut attempt) => {
                         let spare = spare.get(&job.id).copied();
                         attempt.excluded = excluded(&job, &self.graces(runtime).retry, spare, now);
                         attempt.image = images.remove(&job.id);
+                        job.assign_tasks(&mut attempt, DEFAULT_MAX_ARRAY_SIZE);
                         job.begin_attempt(attempt);
                     }
                     Err(error) => {

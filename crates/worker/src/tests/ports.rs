@@ -4,6 +4,7 @@
 mod incarnations;
 mod polls;
 mod rpc_budgets;
+mod tasks;
 
 use std::{
     collections::{HashMap, HashSet},

@@ -100,11 +100,6 @@ pub(crate) async fn store(
 ) -> Result<Option<Stored>, Problem> {
     let request_hash = once::request_hash(&sent.document);
     let Accepted { mut job, secrets, webhook, incarnation, .. } = accept(app, caller.clone(), sent).await?;
-    if job.spec.array.is_some() {
-        let detail =
-            "cannot be submitted yet: this release only validates arrays; submit one job for each task";
-        return Err(Problem::fields(vec![Violation::new("/array", "unsupported", detail)]));
-    }
     job.spec.trace = trace;
     let (id, cluster) = (job.id, job.cluster.clone());
     let new = NewJob { job, secrets, request_hash };

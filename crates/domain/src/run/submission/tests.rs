@@ -218,6 +218,7 @@ fn nodes_that_sbatch_finds_no_place_without_are_not_left_out_of_later_attempts()
     job.attempt.as_mut().unwrap().excluded = vec![node.clone()];
     job.failures.push(crate::PastFailure {
         attempt: 1,
+        task: 0,
         slurm_id: None,
         signature: "node_fail".to_owned(),
         nodes: vec![node],

@@ -16,7 +16,7 @@ readonly _tao_began _tao_log_before
 _tao_keep() { dd of="$1" conv="fsync${2:-}" status=none; }
 # Writes a marker atomically; its first line counts. Not truncated: the room reserved for it stays, even on a full disk.
 _tao_mark() { # $1: its name, the rest: its text
-  echo "$_tao_id $_tao_restart ${*:2}" | _tao_keep "$_tao_state/.$1.$_tao_id" ,notrunc \
+  echo "$_tao_holder $_tao_restart ${*:2}" | _tao_keep "$_tao_state/.$1.$_tao_id" ,notrunc \
     && mv -f -- "$_tao_state/.$1.$_tao_id" "$_tao_state/$1"
 }
 # The exit record, with a line for each component: its name, its code, when it began and ended. $1: the code.

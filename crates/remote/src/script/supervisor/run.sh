@@ -150,7 +150,7 @@ _tao_node_has_failed() {
 _tao_show() {
   local told
   told=$(timeout "$1" scontrol -o show job "$_tao_id" 2>/dev/null </dev/null)
-  [[ $told == "JobId=$_tao_id JobName=$_tao_name "* ]] && printf '%s\n' "$told"
+  [[ $told =~ ^JobId=$_tao_id\ (Array[A-Za-z]+=[0-9]+\ )*JobName=$_tao_name\  ]] && printf '%s\n' "$told"
 }
 # Whether Slurm will run this job again whatever it returns: it was requeued, or preempted (PreemptMode=REQUEUE with a GraceTime).
 # While the script runs, COMPLETING means that the job was requeued or canceled; PENDING means that the controller was killed and

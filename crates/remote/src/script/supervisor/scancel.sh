@@ -13,7 +13,7 @@ _tao_scancel() {
       ;;
     esac
     case $word in
-    "${id:--}") own=1 ids=1 ;;
+    "${id:--}" | "${SLURM_JOB_ID:--}" | "${id:--}_${SLURM_ARRAY_TASK_ID:--}") own=1 ids=1 ;;
     [0-9]*) ids=1 ;;
     --signal=*) signal=${word#*=} ;;
     -s?*) signal=${word#-s} ;;

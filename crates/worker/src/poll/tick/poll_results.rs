@@ -4,7 +4,7 @@ use std::{collections::HashMap, mem};
 
 use chrono::TimeDelta;
 use domain::{AttemptPlace, Graces, Job, Observation, ObservedChange, Records, Timestamp, observe};
-use remote::{PollAnswer, SacctOutcome, SqueueOutcome, StatusChunk};
+use remote::{PollAnswer, SacctOutcome, SqueueOutcome, StatusChunk, label};
 use slurm::{QueueRow, SlurmJobId};
 
 /// The answer to a poll, sorted by job.
@@ -45,6 +45,25 @@ impl PollResults {
     /// The squeue row of an attempt, if it is the only source about it.
     pub(super) fn queue_alone(&self, attempt: &AttemptPlace) -> Option<&QueueRow> {
         self.of(attempt.slurm_id?, attempt.token.as_str()).queue_alone()
+    }
+
+    /// Whether squeue answered.
+    pub(super) fn queue_answered(&self) -> bool {
+        matches!(self.answer.squeue, SqueueOutcome::Answered(_))
+    }
+
+    /// The observation of one task of an array.
+    pub(super) fn of_task(&self, array: SlurmJobId, name: &str, index: u32) -> Observation<'_> {
+        let label = label(name, Some(index));
+        let rows = self.answer.arrays.queue.get(&array);
+        let alone = rows.and_then(|rows| rows.tasks.get(&index));
+        let waiting = || rows?.waiting.iter().find(|(set, _)| set.contains(index)).map(|(_, row)| row);
+        Observation {
+            queue: alone.or_else(waiting),
+            queue_answered: self.queue_answered() && self.answer.arrays.is_whole(array),
+            accounting: self.answer.arrays.records.get(&(array, index)),
+            ..self.of(array, &label)
+        }
     }
 
     /// The observation of one Slurm job; `key` is its name.

@@ -1,7 +1,10 @@
 //! The question of a poll: each active job, and each conversion.
 
 use domain::{ActiveJob, Conversion, JobPaths, OUR_NAMES, Timestamp, wants_signs_of_life};
+use persistence::ActiveArray;
 use remote::{Poll, Watched};
+
+use crate::poll::tick::arrays;
 
 /// The most bytes of one status file, and of all, that one poll reads.
 const STATUS_BYTES_PER_FILE: usize = 1024 * 1024;
@@ -10,6 +13,7 @@ const STATUS_BYTES_TOTAL: usize = 8 * 1024 * 1024;
 /// `last` is the time of the last answered poll.
 pub(super) fn question(
     jobs: &[ActiveJob],
+    arrays: &[ActiveArray],
     conversions: &[Conversion],
     last: Option<Timestamp>,
     now: Timestamp,
@@ -28,9 +32,11 @@ pub(super) fn question(
             index: None,
         })
     };
+    let (tasks, arrays) = arrays::watched(arrays);
+    let others = conversions.iter().filter_map(watched_run);
     Poll {
-        arrays: Vec::new(),
-        jobs: jobs.iter().filter_map(watched).chain(conversions.iter().filter_map(watched_run)).collect(),
+        jobs: jobs.iter().filter_map(watched).chain(others).chain(tasks).collect(),
+        arrays,
         status_bytes_per_file: STATUS_BYTES_PER_FILE,
         status_bytes_total: STATUS_BYTES_TOTAL,
         others: OUR_NAMES.parse().ok(),

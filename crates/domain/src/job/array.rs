@@ -1,0 +1,107 @@
+//! A job with an array: which of its tasks wait for a submission, and how many are in which state.
+//!
+//! An attempt carries a piece of the array, at most as many tasks as Slurm's `MaxArraySize` allows, or the tasks of a retry. So
+//! several attempts are in Slurm at once. One of them is submitted at a time: the job's newest.
+
+use serde::{Deserialize, Serialize};
+use slurm::TaskSet;
+
+use crate::{clock::Timestamp, job::attempt::Attempt, request::spec::JobSpec};
+
+/// What a job with an array keeps beside its newest attempt.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ArrayState {
+    /// The tasks that wait for a submission.
+    pub unsubmitted: TaskSet,
+    /// They wait until then, after a failure of the infrastructure.
+    pub not_before: Option<Timestamp>,
+    /// The tasks that were canceled before a submission.
+    pub dropped: TaskSet,
+    /// The newest attempt when the owner last retried the job: failures before it do not count against the retry budget.
+    pub retried_at: u32,
+    /// When a cancellation of its tasks was sent last.
+    #[serde(default)]
+    pub cancel_sent: Option<Timestamp>,
+    /// Why nothing more is submitted: Slurm has rejected an attempt.
+    pub refusal: Option<String>,
+    /// As of the last step.
+    pub counts: TaskCounts,
+    /// The attempts in Slurm before the newest one.
+    #[serde(skip)]
+    pub earlier: Vec<Attempt>,
+}
+
+/// How many tasks of a job are in which state.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskCounts {
+    pub total: u32,
+    pub pending: u32,
+    pub running: u32,
+    pub done: u32,
+    pub error: u32,
+    pub canceled: u32,
+}
+
+impl TaskCounts {
+    pub const fn ended(&self) -> u32 {
+        self.done + self.error + self.canceled
+    }
+}
+
+/// What the runs of one attempt say.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct AttemptTally {
+    /// The runs that have begun and are not concluded.
+    pub running: u32,
+    /// The runs that are concluded, whatever became of their tasks.
+    pub concluded: u32,
+    /// The runs that decided about their tasks.
+    pub done: u32,
+    pub error: u32,
+    pub canceled: u32,
+}
+
+/// How a task ended in a run.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Serialize, strum::Display, strum::EnumString, strum::IntoStaticStr,
+)]
+#[strum(serialize_all = "snake_case")]
+#[serde(rename_all = "snake_case")]
+pub enum TaskOutcome {
+    Done,
+    Error,
+    Canceled,
+    /// Another attempt carries the task.
+    Retried,
+}
+
+impl AttemptTally {
+    /// Counts a run that was just concluded.
+    pub const fn conclude(&mut self, outcome: TaskOutcome, had_begun: bool) {
+        self.concluded += 1;
+        if had_begun {
+            self.running = self.running.saturating_sub(1);
+        }
+        match outcome {
+            TaskOutcome::Done => self.done += 1,
+            TaskOutcome::Error => self.error += 1,
+            TaskOutcome::Canceled => self.canceled += 1,
+            TaskOutcome::Retried => {}
+        }
+    }
+}
+
+impl ArrayState {
+    /// The state of a job that was just accepted; `None` without an array.
+    pub fn of(spec: &JobSpec) -> Option<Self> {
+        let unsubmitted = spec.array.as_ref()?.tasks();
+        let total = unsubmitted.len();
+        let counts = TaskCounts { total, pending: total, ..TaskCounts::default() };
+        Some(Self { unsubmitted, counts, ..Self::default() })
+    }
+
+    /// The first piece of the tasks that wait, and the task that Slurm's index 0 stands for.
+    pub(crate) fn next_piece(&self, max_array_size: u32) -> Option<(u32, TaskSet)> {
+        self.unsubmitted.pieces(max_array_size).into_iter().next()
+    }
+}

@@ -1,0 +1,244 @@
+//! A job with an array: its submissions piece by piece, and its state by the counts of its tasks.
+
+use std::fmt::Write;
+
+use slurm::TaskSet;
+
+use crate::{
+    clock::Timestamp,
+    job::{
+        array::{ArrayState, AttemptTally, TaskCounts},
+        attempt::{Attempt, Outcome, Verdict},
+        identity::AttemptNo,
+        status::{Phase, Status},
+        stored::{DesiredState, Job},
+    },
+};
+
+impl Job {
+    /// Whether the next submission needs a new attempt.
+    pub fn needs_attempt(&self) -> bool {
+        let open = self.attempt.as_ref().filter(|attempt| attempt.is_open());
+        open.is_none_or(|attempt| self.array.is_some() && attempt.slurm_id.is_some())
+    }
+
+    /// The attempts in Slurm that have not ended.
+    pub fn attempts_in_slurm(&self) -> impl Iterator<Item = &Attempt> {
+        let earlier = self.array.iter().flat_map(|array| &array.earlier);
+        earlier.chain(&self.attempt).filter(|attempt| attempt.is_open() && attempt.slurm_id.is_some())
+    }
+
+    /// Gives a new attempt the tasks that it carries.
+    pub fn assign_tasks(&mut self, attempt: &mut Attempt, max_array_size: u32) {
+        let Some(array) = &mut self.array else { return };
+        let Some((base, tasks)) = array.next_piece(max_array_size) else { return };
+        array.unsubmitted = array.unsubmitted.without(&tasks);
+        (attempt.base, attempt.tasks) = (base, tasks);
+        array
+            .earlier
+            .extend(self.attempt.clone().filter(|known| known.is_open() && known.slurm_id.is_some()));
+    }
+
+    /// A task waits for another attempt.
+    pub fn await_task(&mut self, task: u32, until: Option<Timestamp>) {
+        let Some(array) = &mut self.array else { return };
+        array.unsubmitted.insert(task);
+        array.not_before = array.not_before.max(until);
+        if until.is_some() {
+            self.retry_count += 1;
+        }
+    }
+
+    /// How many of the attempt's tasks run at once: the pieces of an array share its limit.
+    pub fn max_parallel(&self, attempt: &Attempt) -> Option<u32> {
+        let array = self.spec.array.as_ref()?;
+        let limit = u64::from(array.max_parallel?.get());
+        let total = u64::from(array.tasks().len().max(1));
+        let share = (limit * u64::from(attempt.tasks.len())).div_ceil(total);
+        Some(u32::try_from(share.max(1)).unwrap_or(u32::MAX))
+    }
+
+    /// Whether tasks wait for a submission that may happen now.
+    pub(crate) fn may_submit_tasks(&self, array: &ArrayState, now: Timestamp) -> bool {
+        let awaits =
+            self.attempt.as_ref().is_some_and(|attempt| attempt.is_open() && attempt.slurm_id.is_none());
+        let waits = !array.unsubmitted.is_empty() && array.not_before.is_none_or(|at| at <= now);
+        array.refusal.is_none() && (awaits || waits)
+    }
+
+    /// The tasks of a job whose submission Slurm has just answered: another piece may follow at once.
+    #[must_use]
+    pub(crate) fn after_piece(
+        mut self,
+        due_at: Option<Timestamp>,
+        now: Timestamp,
+    ) -> (Self, Option<Timestamp>) {
+        let Some(array) = &mut self.array else { return (self, due_at) };
+        if self.phase == Phase::Ended {
+            // Slurm has rejected one of several attempts: the others go on.
+            let had_more = array.counts.ended() > 0 || !array.earlier.is_empty();
+            if self.status == Status::Error && had_more {
+                array.refusal = Some(self.message.clone());
+                self.finished_at = None;
+                self.phase = Phase::InQueue;
+                self.status = Status::Running;
+                return (self, Some(now));
+            }
+            return (self, due_at);
+        }
+        if self.phase == Phase::InQueue {
+            let more = !array.unsubmitted.is_empty() && self.desired == DesiredState::Run;
+            if more && array.not_before.is_none_or(|at| at <= now) {
+                self.phase = Phase::Queued;
+            }
+            return (self, Some(now));
+        }
+        (self, due_at)
+    }
+
+    /// The job after a step that concluded runs. `tallies` are those of all its attempts.
+    pub fn tally(&self, tallies: &[(AttemptNo, AttemptTally)], now: Timestamp) -> (Self, Option<Timestamp>) {
+        let mut job = self.clone();
+        let Some(mut array) = job.array.take() else { return (job, None) };
+        job.withdraw(&mut array, now);
+        let concluded = |attempt: &Attempt| {
+            let tally = tallies.iter().find(|(no, _)| *no == attempt.no);
+            tally.is_some_and(|(_, tally)| tally.concluded >= attempt.tasks.len())
+        };
+        for attempt in array.earlier.iter_mut().chain(&mut job.attempt) {
+            if attempt.is_open() && attempt.slurm_id.is_some() && concluded(attempt) {
+                let tally = tallies.iter().find(|(no, _)| *no == attempt.no).map(|(_, tally)| *tally);
+                attempt.verdict = Some(verdict(&tally.unwrap_or_default(), attempt.tasks.len(), now));
+            }
+        }
+        array.counts = counts(&array, tallies);
+        job.array = Some(array);
+        job.settle(now)
+    }
+
+    /// Nothing more is submitted of a job that its owner cancels or pauses.
+    fn withdraw(&mut self, array: &mut ArrayState, now: Timestamp) {
+        let unsent = self.attempt.as_mut().filter(|attempt| attempt.is_open() && attempt.slurm_id.is_none());
+        match self.desired {
+            DesiredState::Run => {}
+            DesiredState::Cancel | DesiredState::Delete => {
+                if let Some(attempt) = unsent {
+                    array.dropped = array.dropped.union(&attempt.tasks);
+                    attempt.verdict =
+                        Some(Verdict::new(Outcome::Canceled, "Canceled before it reached Slurm.", now));
+                }
+                array.dropped = array.dropped.union(&std::mem::take(&mut array.unsubmitted));
+            }
+            DesiredState::Pause => {
+                if let Some(attempt) = unsent {
+                    array.unsubmitted = array.unsubmitted.union(&attempt.tasks);
+                    attempt.verdict =
+                        Some(Verdict::new(Outcome::Paused, "Paused before it reached Slurm.", now));
+                }
+            }
+        }
+    }
+
+    /// Sets status, phase and message by the counts.
+    fn settle(mut self, now: Timestamp) -> (Self, Option<Timestamp>) {
+        let in_slurm = self.attempts_in_slurm().next().is_some();
+        let awaits =
+            self.attempt.as_ref().is_some_and(|attempt| attempt.is_open() && attempt.slurm_id.is_none());
+        let Some(array) = &mut self.array else { return (self, None) };
+        if let (Some(refusal), false) = (array.refusal.clone(), in_slurm) {
+            let message = format!("{refusal} {}", said(&array.counts));
+            array.unsubmitted = TaskSet::default();
+            self.end(Status::Error, message, now);
+            return (self, None);
+        }
+        let counts = array.counts;
+        if !in_slurm && !awaits && array.unsubmitted.is_empty() {
+            let status = if counts.error > 0 {
+                Status::Error
+            } else if counts.canceled > 0 {
+                Status::Canceled
+            } else {
+                Status::Done
+            };
+            self.end(status, said(&counts), now);
+            return (self, None);
+        }
+        let waits = !array.unsubmitted.is_empty() && array.refusal.is_none();
+        let until = array.not_before.filter(|at| *at > now);
+        match self.desired {
+            DesiredState::Run => {
+                self.status = if counts.running > 0 { Status::Running } else { Status::Pending };
+                self.message = said(&counts);
+            }
+            DesiredState::Cancel | DesiredState::Delete => self.status = Status::Canceling,
+            DesiredState::Pause if !in_slurm => {
+                self.pause("Paused by its owner.", format!("Paused. {}", said(&counts)), now);
+                return (self, None);
+            }
+            DesiredState::Pause => self.status = Status::Pausing,
+        }
+        let may_submit = self.desired == DesiredState::Run && (awaits || waits);
+        self.pending_reason = None;
+        (self.phase, self.finishing_since) = (
+            match (may_submit, until) {
+                (true, None) => Phase::Queued,
+                _ if counts.running > 0 => Phase::Running,
+                _ if in_slurm => Phase::InQueue,
+                _ => Phase::RetryWait,
+            },
+            None,
+        );
+        if counts.running + counts.ended() > 0 {
+            self.started_at = self.started_at.or(Some(now));
+        }
+        self.observed_at = Some(now);
+        let due_at = match (may_submit, until) {
+            (true, None) => Some(now),
+            (true, Some(at)) => Some(at),
+            (false, _) => None,
+        };
+        (self, due_at)
+    }
+}
+
+fn counts(array: &ArrayState, tallies: &[(AttemptNo, AttemptTally)]) -> TaskCounts {
+    let sum = |of: fn(&AttemptTally) -> u32| tallies.iter().map(|(_, tally)| of(tally)).sum::<u32>();
+    let total = array.counts.total;
+    let (running, done, error) = (sum(|t| t.running), sum(|t| t.done), sum(|t| t.error));
+    let canceled = sum(|t| t.canceled) + array.dropped.len();
+    let pending = total.saturating_sub(running + done + error + canceled);
+    TaskCounts { total, pending, running, done, error, canceled }
+}
+
+fn verdict(tally: &AttemptTally, tasks: u32, now: Timestamp) -> Verdict {
+    let outcome = if tally.error > 0 {
+        Outcome::Error
+    } else if tally.done == tasks {
+        Outcome::Done
+    } else if tally.canceled > 0 {
+        Outcome::Canceled
+    } else {
+        Outcome::Retried
+    };
+    let why = format!("{} of {tasks} tasks done, {} failed.", tally.done, tally.error);
+    Verdict::new(outcome, &why, now)
+}
+
+/// The counts as a sentence.
+fn said(counts: &TaskCounts) -> String {
+    let parts = [
+        (counts.error, "failed"),
+        (counts.canceled, "canceled"),
+        (counts.running, "running"),
+        (counts.pending, "waiting"),
+    ];
+    let mut text = format!("{} of {} tasks done", counts.done, counts.total);
+    for (count, word) in parts.into_iter().filter(|(count, _)| *count > 0) {
+        let _ = write!(text, ", {count} {word}");
+    }
+    text.push('.');
+    text
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,139 @@
+//! The tasks of an array, one by one. A task is observed and concluded as the job of one task that it would be.
+
+use slurm::{QueueRow, SlurmState};
+
+use super::conclude::{Ending, Findings, conclude};
+use super::observe::observe;
+use crate::{
+    clock::Timestamp,
+    job::{
+        array::TaskOutcome,
+        attempt::{Attempt, PastFailure},
+        run::Run,
+        status::{Phase, Source, Status},
+        stored::{DesiredState, Job},
+    },
+    run::{evidence::Observation, graces::Graces},
+};
+
+/// The job without what only the whole array needs: what its tasks are made from.
+#[derive(Debug, Clone)]
+pub struct TaskTemplate(Job);
+
+impl TaskTemplate {
+    pub fn of(job: &Job) -> Self {
+        let mut template = Job { array: None, attempt: None, run: Run::default(), ..job.clone() };
+        template.spec.array = None;
+        template.failures.clear();
+        template.finishing_since = None;
+        Self(template)
+    }
+
+    /// The job of one task in an attempt.
+    fn task(&self, attempt: &Attempt, run: &Run) -> Job {
+        let mut job = self.0.clone();
+        let mut attempt = attempt.clone();
+        // Nodes are excluded for the whole attempt.
+        attempt.excluded.clear();
+        job.attempt = Some(attempt);
+        job.phase = run.phase();
+        job.run = run.clone();
+        job
+    }
+
+    /// The run after an observation; `None` if nothing changed.
+    pub fn observe(
+        &self,
+        attempt: &Attempt,
+        run: &Run,
+        seen: &Observation<'_>,
+        graces: &Graces,
+        now: Timestamp,
+    ) -> Option<Run> {
+        let job = self.task(attempt, run);
+        let next = observe(&job, seen, graces, now)?.job.run;
+        (next != *run).then_some(next)
+    }
+
+    /// The run of a task that has vanished from the tasks that wait together. It leaves no record in Slurm if it was canceled before
+    /// it began.
+    pub fn vanished(&self, task: u32, now: Timestamp) -> Run {
+        let mut run = Run { task, missing_since: Some(now), ..Run::default() };
+        if self.0.desired != DesiredState::Run {
+            run.state = Some(SlurmState::Cancelled);
+            run.finish(Source::Squeue, None, now);
+        }
+        run
+    }
+
+    /// How an ended run ends its task.
+    pub fn conclude(
+        &self,
+        attempt: &Attempt,
+        ended: &EndedRun,
+        found: &Findings<'_>,
+        graces: &Graces,
+        now: Timestamp,
+    ) -> TaskEnding {
+        let mut job = self.task(attempt, &ended.run);
+        job.phase = Phase::Finishing;
+        job.finishing_since = Some(ended.since);
+        job.retry_count = ended.retries;
+        job.failures.clone_from(&ended.failures);
+        let known = job.failures.len();
+        let mut ending = conclude(&job, found, graces, now);
+        if let Ending::Adopt(adopted) = &ending {
+            // Two Slurm arrays were submitted for the attempt, and the task ran in the other one.
+            let first = adopted.attempt.as_ref().and_then(|attempt| attempt.slurm_id);
+            job.attempt = job.attempt.map(|attempt| Attempt { slurm_id: first, ..attempt });
+            (job.run.state, job.run.exit) = (None, None);
+            ending = conclude(&job, found, graces, now);
+        }
+        let (job, outcome, until) = match ending {
+            Ending::Ended(job) => {
+                let outcome = match job.status {
+                    Status::Done => TaskOutcome::Done,
+                    Status::Canceled => TaskOutcome::Canceled,
+                    _ => TaskOutcome::Error,
+                };
+                (job, Some(outcome), None)
+            }
+            Ending::Paused(job) => (job, Some(TaskOutcome::Retried), None),
+            Ending::Retry { job, due_at } => (job, Some(TaskOutcome::Retried), Some(due_at)),
+            Ending::Adopt(job) => (job, None, Some(now + graces.finish)),
+            Ending::Wait { job, until } => (job, None, Some(until)),
+        };
+        let failure = job.failures.get(known).cloned();
+        TaskEnding { run: job.run, outcome, message: job.message, failure, until }
+    }
+}
+
+/// A run that is over and not concluded.
+#[derive(Debug, Clone)]
+pub struct EndedRun {
+    pub run: Run,
+    /// Since when it is over.
+    pub since: Timestamp,
+    /// How often its task was retried before.
+    pub retries: u32,
+    /// The failures of its task before.
+    pub failures: Vec<PastFailure>,
+}
+
+/// What became of a task.
+#[derive(Debug)]
+pub struct TaskEnding {
+    pub run: Run,
+    /// `None`: more evidence may follow.
+    pub outcome: Option<TaskOutcome>,
+    pub message: String,
+    /// The infrastructure failed it.
+    pub failure: Option<PastFailure>,
+    /// When it is concluded again, or when its task may be submitted again.
+    pub until: Option<Timestamp>,
+}
+
+/// Whether a run says only that its task waits: such a run needs no row.
+pub fn waits_only(row: &QueueRow) -> bool {
+    row.state.is_waiting()
+}

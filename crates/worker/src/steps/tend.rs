@@ -1,0 +1,278 @@
+//! Tends jobs with an array: concludes the runs that are over, many in one remote command, and cancels what is no longer needed.
+
+use std::collections::HashMap;
+
+use chrono::TimeDelta;
+use domain::{
+    Attempt, AttemptNo, AttemptTally, DesiredState, EndedRun, Findings, Job, JobId, JobPaths, TaskEnding,
+    TaskOutcome, TaskTemplate, Timestamp, UnhealthyNode, status_backlog,
+};
+use persistence::{ConcludedTask, EndedTask, Lease, StepRecord, WorkStore};
+use remote::{AttemptKey, Cancel, Conclude, Concluded, Concluding, label};
+use slurm::{NodeName, SlurmState, node_list};
+
+use crate::{
+    Result,
+    cluster_runtime::Runtime,
+    link::cluster_link::ClusterLink,
+    steps::{
+        conclude::{STATUS_BYTES, TAIL_BYTES, TRY_AGAIN},
+        pending_cleanup::Unsubmitted,
+        record::{done, warn_of_each},
+    },
+    worker::Worker,
+};
+
+/// The most runs that one command concludes.
+const AT_ONCE: u32 = 250;
+/// Slurm gives a task its `KillWait` (30 s by default) to end. An earlier repetition of a cancellation would be useless.
+const CANCEL_AGAIN: TimeDelta = TimeDelta::seconds(45);
+
+/// A run after an attempt to conclude it.
+struct Tended {
+    job: JobId,
+    attempt: AttemptNo,
+    ending: TaskEnding,
+}
+
+impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
+    pub(crate) async fn tend(&self, runtime: &Runtime<L>, lease: &Lease, jobs: Vec<Job>) -> Result {
+        let ended = self.store.ended_tasks(&jobs, AT_ONCE).await?;
+        let has_more = u32::try_from(ended.len()).is_ok_and(|count| count >= AT_ONCE);
+        let tended = self.conclude_tasks(runtime, &jobs, ended).await;
+        let canceled = self.cancel_arrays(runtime, &jobs).await;
+        let ids: Vec<JobId> = jobs.iter().map(|job| job.id).collect();
+        let mut tallies = self.store.task_tallies(&ids).await?;
+        for one in &tended {
+            add(tallies.entry(one.job).or_default(), one);
+        }
+        let now = self.clock.now();
+        let steps: Vec<_> = jobs
+            .iter()
+            .map(|before| {
+                let mut job = before.clone();
+                if let Some(array) = job.array.as_mut().filter(|_| canceled.contains(&before.id)) {
+                    array.cancel_sent = Some(now);
+                }
+                let own = tended.iter().filter(|one| one.job == before.id);
+                let soonest = take_in(&mut job, own);
+                let (job, due_at) = job.tally(tallies.get(&before.id).map_or(&[], Vec::as_slice), now);
+                let again = job.array.as_ref().and_then(|array| array.cancel_sent);
+                let again = again.map(|at| at + CANCEL_AGAIN).filter(|_| job.desired != DesiredState::Run);
+                let more = has_more.then_some(now);
+                let due_at = [due_at, soonest, again, more].into_iter().flatten().min();
+                let due_at = due_at.filter(|_| !job.status.is_final());
+                Unsubmitted::new(before, done(job, due_at))
+            })
+            .collect();
+        let steps = self.unless_blocked(runtime, steps).await;
+        let runs: Vec<ConcludedTask> = tended.into_iter().map(concluded).collect();
+        self.record_tended(lease, &steps, &runs, now).await?;
+        runtime.wake_lanes();
+        Ok(())
+    }
+
+    async fn record_tended(
+        &self,
+        lease: &Lease,
+        steps: &[StepRecord],
+        runs: &[ConcludedTask],
+        now: Timestamp,
+    ) -> Result {
+        // One job at a time: a lost lease on one of them does not undo the others.
+        for step in steps {
+            let id = step.job.id;
+            let own: Vec<&ConcludedTask> = runs.iter().filter(|run| run.job == id).collect();
+            let stored = self.store.record_tended(lease, std::slice::from_ref(step), &own, now).await?;
+            if stored.contains(&id) {
+                tracing::info!(
+                    job.id = %id, job.status = %step.job.status, job.phase = %step.job.phase, tasks = own.len(),
+                    "{}", step.job.message
+                );
+            } else {
+                tracing::warn!(job.id = %id, "the lease was lost; the result of the step is dropped");
+            }
+        }
+        Ok(())
+    }
+
+    async fn conclude_tasks(&self, runtime: &Runtime<L>, jobs: &[Job], ended: Vec<EndedTask>) -> Vec<Tended> {
+        if ended.is_empty() {
+            return Vec::new();
+        }
+        let jobs_by_id: HashMap<JobId, &Job> = jobs.iter().map(|job| (job.id, job)).collect();
+        let templates: HashMap<JobId, TaskTemplate> =
+            jobs.iter().map(|job| (job.id, TaskTemplate::of(job))).collect();
+        let asked_at = self.clock.now();
+        let mut tended = Vec::new();
+        let mut open: Vec<(&Job, &Attempt, EndedTask)> = Vec::new();
+        for task in ended {
+            let Some(job) = jobs_by_id.get(&task.job) else { continue };
+            let Some(attempt) = job.attempts_in_slurm().find(|attempt| attempt.no == task.attempt) else {
+                continue;
+            };
+            match never_began(job, &task.ended) {
+                Some(ending) => tended.push(Tended { job: job.id, attempt: task.attempt, ending }),
+                None => open.push((job, attempt, task)),
+            }
+        }
+        if open.is_empty() {
+            return tended;
+        }
+        let command = Conclude {
+            jobs: open
+                .iter()
+                .filter_map(|(job, attempt, task)| concluding(job, attempt, &task.ended, asked_at))
+                .collect(),
+            tail_bytes: TAIL_BYTES,
+            status_bytes_total: STATUS_BYTES,
+        };
+        let answer = runtime.target.link.call(&command).await;
+        if let Err(error) = &answer {
+            warn_of_each(jobs, error, "the exit codes and logs of tasks could not be read");
+        }
+        let found: HashMap<&str, &Concluded> =
+            answer.iter().flatten().map(|concluded| (concluded.key.as_str(), concluded)).collect();
+        let failed = |task: &EndedTask| task.ended.run.state == Some(SlurmState::Failed);
+        let of_failed =
+            open.iter().filter(|(.., task)| failed(task)).flat_map(|(.., task)| nodes(&task.ended));
+        let sick = self.sick_nodes(runtime, of_failed.collect()).await;
+        let spare = self.spare_nodes(runtime, &jobs.iter().collect::<Vec<_>>()).await;
+        let (graces, now) = (self.graces(runtime), self.clock.now());
+        for (job, attempt, task) in open {
+            let label = label(attempt.token.as_str(), Some(task.ended.run.task.saturating_sub(attempt.base)));
+            let Some(concluded) = found.get(label.as_str()) else {
+                let (run, until) = (task.ended.run, Some(now + TRY_AGAIN));
+                let ending = TaskEnding { run, outcome: None, message: String::new(), failure: None, until };
+                tended.push(Tended { job: job.id, attempt: task.attempt, ending });
+                continue;
+            };
+            let own = nodes(&task.ended);
+            let unhealthy: Vec<UnhealthyNode> =
+                sick.iter().filter(|node| own.contains(&node.name)).cloned().collect();
+            let findings = Findings {
+                readable: concluded.readable,
+                left_out: concluded.left_out,
+                markers: &concluded.markers,
+                status: &concluded.status,
+                out_tail: &concluded.out_tail,
+                err_tail: &concluded.err_tail,
+                role_tails: &concluded.role_tails,
+                unhealthy: &unhealthy,
+                spare: spare.get(&job.id).copied(),
+                results: Some(&[]),
+            };
+            let Some(template) = templates.get(&job.id) else { continue };
+            let ending = template.conclude(attempt, &task.ended, &findings, &graces, now);
+            tended.push(Tended { job: job.id, attempt: task.attempt, ending });
+        }
+        tended
+    }
+
+    /// Cancels the arrays of jobs whose owners want that. Returns the jobs.
+    async fn cancel_arrays(&self, runtime: &Runtime<L>, jobs: &[Job]) -> Vec<JobId> {
+        let now = self.clock.now();
+        let is_due = |job: &&Job| {
+            let sent = job.array.as_ref().and_then(|array| array.cancel_sent);
+            job.desired != DesiredState::Run && sent.is_none_or(|at| now - at >= CANCEL_AGAIN)
+        };
+        let due: Vec<&Job> = jobs.iter().filter(is_due).collect();
+        let attempts = due.iter().flat_map(|job| {
+            job.attempts_in_slurm().filter_map(|attempt| Some((attempt.slurm_id?, attempt.key(job.id))))
+        });
+        let command = Cancel { jobs: attempts.collect(), ..Cancel::default() };
+        if command.jobs.is_empty() {
+            return Vec::new();
+        }
+        let why = match runtime.target.link.call(&command).await {
+            Ok(answer) => answer.refused.map(|failure| failure.excerpt),
+            Err(error) => Some(error.to_string()),
+        };
+        if let Some(why) = why {
+            warn_of_each(due, &why, "the cancellation failed");
+            return Vec::new();
+        }
+        if let Err(error) = self.poll_soon(runtime).await {
+            tracing::warn!(%error, "the next poll could not be brought forward");
+        }
+        due.iter().map(|job| job.id).collect()
+    }
+}
+
+/// A task that was canceled before it began left nothing on the cluster.
+fn never_began(job: &Job, ended: &EndedRun) -> Option<TaskEnding> {
+    let run = &ended.run;
+    let began = run.started_at.is_some() || run.nodes.is_some() || run.requeues > 0;
+    if job.desired == DesiredState::Run || began || run.state != Some(SlurmState::Cancelled) {
+        return None;
+    }
+    let (outcome, message) = match job.desired {
+        DesiredState::Pause => (TaskOutcome::Retried, "Paused before it began."),
+        _ => (TaskOutcome::Canceled, "Canceled before it began."),
+    };
+    Some(TaskEnding {
+        run: run.clone(),
+        outcome: Some(outcome),
+        message: message.to_owned(),
+        failure: None,
+        until: None,
+    })
+}
+
+/// Takes in what became of the job's tasks. Returns when a run is concluded again.
+fn take_in<'a>(job: &mut Job, tended: impl Iterator<Item = &'a Tended>) -> Option<Timestamp> {
+    let mut soonest: Option<Timestamp> = None;
+    for Tended { ending, .. } in tended {
+        job.failures.extend(ending.failure.clone());
+        match ending.outcome {
+            None => soonest = soonest.into_iter().chain(ending.until).min(),
+            Some(TaskOutcome::Retried) => job.await_task(ending.run.task, ending.until),
+            Some(TaskOutcome::Done | TaskOutcome::Error | TaskOutcome::Canceled) => {}
+        }
+    }
+    soonest
+}
+
+fn add(tallies: &mut Vec<(AttemptNo, AttemptTally)>, one: &Tended) {
+    let Some(outcome) = one.ending.outcome else { return };
+    let place = tallies.iter().position(|(no, _)| *no == one.attempt);
+    let place = place.unwrap_or_else(|| {
+        tallies.push((one.attempt, AttemptTally::default()));
+        tallies.len() - 1
+    });
+    tallies[place].1.conclude(outcome, one.ending.run.started_at.is_some());
+}
+
+fn concluded(one: Tended) -> ConcludedTask {
+    let Tended { job, attempt, ending: TaskEnding { run, outcome, message, .. } } = one;
+    ConcludedTask { job, attempt, run, outcome, message }
+}
+
+fn nodes(ended: &EndedRun) -> Vec<NodeName> {
+    let list = ended.run.nodes.as_deref().unwrap_or_default();
+    node_list::expand(list).iter().filter_map(|name| name.parse().ok()).collect()
+}
+
+fn concluding(job: &Job, attempt: &Attempt, ended: &EndedRun, now: Timestamp) -> Option<Concluding> {
+    let (paths, task) = (JobPaths::new(&attempt.job_dir, job.id).ok()?, ended.run.task);
+    let index = task.saturating_sub(attempt.base);
+    let key = attempt.key(job.id);
+    let opened = paths.state(attempt).ok()?;
+    let logs = [
+        paths.task_logs(&attempt.into(), index).ok()?,
+        opened.join(&format!("{index}.out")).ok(),
+        opened.join(&format!("{index}.err")).ok(),
+    ];
+    Some(Concluding {
+        role_logs: None,
+        key: AttemptKey { name: label(key.name.as_str(), Some(index)).parse().ok()?, ..key },
+        id: attempt.slurm_id,
+        state_dir: paths.task_state(attempt.no, task).ok()?,
+        logs: logs.into_iter().flatten().collect(),
+        results_dir: paths.task_results(task).ok(),
+        status: ended.run.status.cursors(),
+        status_backlog: status_backlog(job, now),
+        remove: Vec::new(),
+        results: Vec::new(),
+    })
+}
