@@ -17,8 +17,11 @@ fn with_results() -> Value {
 /// Ends the job with these values of its results; `None` for one that was not found.
 async fn end_with(api: &TestApi, id: &str, status: Status, values: [Option<Value>; 3]) {
     api.submit(id, 7, "node01").await;
-    // As the poll that sees its end.
-    sqlx::query("update runs set over = true").execute(&api.pool).await.unwrap();
+    api.see(id, |job| {
+        job.run.is_over = true;
+        job.phase = Phase::Finishing;
+    })
+    .await;
     let now = domain::Clock::now(&*api.clock);
     let results: Vec<Value> = ["accuracy", "best", "summary"]
         .iter()

@@ -324,14 +324,23 @@ impl TestApi {
 
     /// A poll has seen it wait in the queue since an hour ago, for the reason.
     pub(crate) async fn see_waiting(&self, id: &str, reason: &str, estimated_start: Option<Timestamp>) {
+        let since = self.clock.now() - chrono::TimeDelta::hours(1);
+        self.see(id, |job| {
+            job.pending_reason = Some(reason.to_owned());
+            job.run.state = Some(slurm::SlurmState::Pending);
+            job.run.queued_since = Some(since);
+            job.run.estimated_start = estimated_start;
+        })
+        .await;
+    }
+
+    /// Does what a poll does: it changes what is known of the job.
+    pub(crate) async fn see(&self, id: &str, change: impl FnOnce(&mut Job)) {
         let (now, dgx) = (self.clock.now(), "dgx".parse().unwrap());
         let id = domain::JobId::new(id.parse().unwrap());
         let mut job = self.store.find_job(id, &Viewer::All).await.unwrap().unwrap();
-        job.pending_reason = Some(reason.to_owned());
         job.observed_at = Some(now);
-        job.run.state = Some(slurm::SlurmState::Pending);
-        job.run.queued_since = Some(now - chrono::TimeDelta::hours(1));
-        job.run.estimated_start = estimated_start;
+        change(&mut job);
         let lease =
             self.store.acquire_poll(&dgx, Uuid::from_u128(8), Duration::from_mins(1)).await.unwrap().unwrap();
         let seen = [ObservedChange { job, step_due: false }];

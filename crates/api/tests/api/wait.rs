@@ -40,7 +40,7 @@ async fn a_status_is_answered_at_the_next_change(pool: PgPool) {
         let change = async {
             api.fail(&id, 4711).await;
         };
-        let answer = meanwhile(ask(&api, &path, None), change).await;
+        let answer = Box::pin(meanwhile(ask(&api, &path, None), change)).await;
         assert_eq!(answer.status, 200);
         assert!(answer.json()["version"].as_i64().unwrap() > before);
     }

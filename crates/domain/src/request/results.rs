@@ -175,16 +175,14 @@ pub(crate) fn expression(pattern: &str) -> Result<Regex, String> {
     }
     let compiled =
         RegexBuilder::new(pattern).unicode(false).size_limit(64 * 1024).dfa_size_limit(1024 * 1024).build();
-    compiled.map_err(|error| match error {
-        regex::Error::CompiledTooBig(_) => {
-            "is too large; use a shorter expression or fewer repetitions".to_owned()
+    compiled.map_err(|error| {
+        if matches!(error, regex::Error::CompiledTooBig(_)) {
+            return "is too large; use a shorter expression or fewer repetitions".to_owned();
         }
         // It ends with the reason, after a drawing of the place.
-        error => {
-            let text = error.to_string();
-            let reason = text.lines().last().unwrap_or_default().trim_start_matches("error: ");
-            format!("is not a regular expression: {reason}")
-        }
+        let text = error.to_string();
+        let reason = text.lines().last().unwrap_or_default().trim_start_matches("error: ");
+        format!("is not a regular expression: {reason}")
     })
 }
 

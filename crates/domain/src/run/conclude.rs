@@ -106,17 +106,20 @@ pub fn conclude(job: &Job, found: &Findings<'_>, graces: &Graces, now: Timestamp
         Concluded::Complete { canceled_itself, read } => {
             let verdict = verdict(&next, &task, canceled_itself, found);
             let results = results_of(job, found);
-            let until = match verdict.status {
-                Status::Done if may_follow(&results) => files_until(job, now),
-                _ if verdict.needs_status_line => until,
-                _ => now,
+            let is_done = verdict.status == Status::Done;
+            let until = if is_done && may_follow(&results) {
+                files_until(job, now)
+            } else if verdict.needs_status_line {
+                until
+            } else {
+                now
             };
             if now < until {
                 // A last line without its newline may still be completed.
                 next.run = *read;
                 return Ending::Wait { job: next, until };
             }
-            let lack = if verdict.status == Status::Done { lack(job, &results) } else { None };
+            let lack = if is_done { lack(job, &results) } else { None };
             next.run.results = Some(results).filter(|results| !results.is_empty());
             if let Some(lack) = lack {
                 let lacking = verdict::Verdict::error(&lack, found);
