@@ -169,8 +169,9 @@ mod tests {
     }
 
     fn named(name: &str, more: Value) -> Value {
+        let Value::Object(more) = more else { unreachable!() };
         let mut body = json!({"name": name, "command": "true"});
-        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        body.as_object_mut().unwrap().extend(more);
         body
     }
 

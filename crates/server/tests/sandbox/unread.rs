@@ -87,7 +87,6 @@ fn four_thousand_connections_that_never_read_take_a_bounded_memory() {
         }
     }
     let most = service.memory_kib("VmHWM");
-    println!("{} MB at most, {} MB now", most / 1024, service.memory_kib("VmRSS") / 1024);
     assert!(most < MOST_KIB, "{most} KiB");
     drop(clients);
     assert_eq!(service.get("/jobs?limit=1").status, 200);
