@@ -50,7 +50,7 @@ pub use jobs::{
     queries::{JobFilter, JobPage, JobVersion, Viewer},
     results::StoredResults,
     steps::{StepRecord, StepRecords},
-    tasks::{ActiveArray, ConcludedTask, EndedTask, ObservedTask, TaskRecords},
+    tasks::{ActiveArray, ConcludedTask, EndedTask, ObservedTask, TaskRecords, TaskRun},
 };
 pub use listen::{DueListener, DueNotice, DueNotices, JobListener, JobNotice};
 pub use polls::{

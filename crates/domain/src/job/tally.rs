@@ -49,6 +49,20 @@ impl Job {
         }
     }
 
+    /// The state of its array when its owner retries it: the tasks that are not done go again.
+    pub fn retried_array(&self, done: &TaskSet) -> Option<ArrayState> {
+        let all = self.spec.array.as_ref()?.tasks();
+        let unsubmitted = all.without(done);
+        let counts = TaskCounts {
+            total: all.len(),
+            pending: unsubmitted.len(),
+            done: all.len().saturating_sub(unsubmitted.len()),
+            ..TaskCounts::default()
+        };
+        let retried_at = self.attempt.as_ref().map_or(0, |attempt| attempt.no.get());
+        Some(ArrayState { unsubmitted, counts, retried_at, ..ArrayState::default() })
+    }
+
     /// How many of the attempt's tasks run at once: the pieces of an array share its limit.
     pub fn max_parallel(&self, attempt: &Attempt) -> Option<u32> {
         let array = self.spec.array.as_ref()?;

@@ -11,6 +11,7 @@ use crate::{
     jobs::{lane::Lane, queries::Viewer},
     listen,
     store::Store,
+    values::to_json,
 };
 
 /// The status of the response to an accepted request.
@@ -117,13 +118,18 @@ impl Store {
         now: Timestamp,
     ) -> Result<Requested> {
         let sealed = self.seal_secrets(id, secrets)?;
+        let array = match self.find_job(id, viewer).await? {
+            Some(job) => self.retried_array(&job).await?,
+            None => None,
+        };
+        let array = array.map(|array| to_json("the state of an array", &array)).transpose()?;
         store_request!(
             self,
             once,
             "request_retry",
             "desired_state = 'run', status = 'Pending', phase = 'queued', message = 'Retrying; waiting to be submitted.',
                  retry_count = 0, failures = '[]', pending_reason = null, submitted_at = null,
-                 started_at = null, finished_at = null, secrets = $4",
+                 started_at = null, finished_at = null, secrets = $4, array_state = coalesce($6, array_state)",
             "phase = 'ended' and status in ('Error', 'Canceled') and desired_state <> 'delete'
                and ($5::bigint is null
                     or exists (select from clusters c where c.name = jobs.cluster and c.incarnation = $5 for share))",
@@ -131,7 +137,8 @@ impl Store {
             viewer,
             now,
             sealed,
-            incarnation
+            incarnation,
+            array
         )
     }
 

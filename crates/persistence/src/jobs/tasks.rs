@@ -6,8 +6,8 @@
 use std::collections::{HashMap, HashSet};
 
 use domain::{
-    Attempt, AttemptNo, AttemptTally, ClusterName, EndedRun, Job, JobId, PastFailure, Run, TaskOutcome,
-    Timestamp,
+    ArrayState, Attempt, AttemptNo, AttemptTally, ClusterName, EndedRun, Job, JobId, PastFailure, Run,
+    TaskOutcome, Timestamp,
 };
 use serde_json::{Value, json};
 use slurm::TaskSet;
@@ -331,9 +331,13 @@ impl TaskRecords for Store {
                       count(*) filter (where outcome is null and started_at is not null and not waits_again) as "running!",
                       count(*) filter (where outcome is not null) as "concluded!",
                       count(*) filter (where outcome = 'done' and not superseded) as "done!",
-                      count(*) filter (where outcome = 'error' and not superseded) as "error!",
-                      count(*) filter (where outcome = 'canceled' and not superseded) as "canceled!"
-               from runs where job_id = any($1) group by job_id, attempt"#,
+                      -- A retry of the owner carries all tasks again that were not done.
+                      count(*) filter (where outcome = 'error' and attempt > retried_at) as "error!",
+                      count(*) filter (where outcome = 'canceled' and attempt > retried_at) as "canceled!"
+               from (select r.job_id, r.attempt, r.outcome, r.started_at, r.waits_again, r.superseded,
+                            coalesce((j.array_state ->> 'retried_at')::int, 0) as retried_at
+                     from runs r join jobs j on j.id = r.job_id where r.job_id = any($1)) r
+               group by job_id, attempt"#,
             &ids,
         )
         .fetch_all(&self.pool)
@@ -410,7 +414,85 @@ impl TaskRecords for Store {
     }
 }
 
+/// The newest run of a task.
+#[derive(Debug)]
+pub struct TaskRun {
+    pub attempt: AttemptNo,
+    pub run: Run,
+    pub outcome: Option<TaskOutcome>,
+    pub message: Option<String>,
+    /// The Slurm array, and the task's index in it.
+    place: Option<(i64, u32)>,
+}
+
+impl TaskRun {
+    /// The task's id in Slurm.
+    pub fn slurm_job_id(&self) -> Option<String> {
+        self.place.map(|(array, index)| format!("{array}_{index}"))
+    }
+}
+
 impl Store {
+    /// The newest runs of these tasks; those without a run are missing.
+    pub async fn newest_runs(&self, job: JobId, tasks: &[u32]) -> Result<HashMap<u32, TaskRun>> {
+        let numbers: Vec<i32> = tasks.iter().filter_map(|task| i32::try_from(*task).ok()).collect();
+        let rows = sqlx::query!(
+            r#"-- jobs::tasks::newest_runs
+               select distinct on (r.task) r.attempt, r.task, r.slurm_state, r.exit_code, r.exit_signal, r.nodes,
+                      r.started_at, r.ended_at, r.waits_again, r.over, r.outcome, r.message, a.slurm_job_id, a.base
+               from runs r join slurm_metadata a on a.job_id = r.job_id and a.attempt = r.attempt
+               where r.job_id = $1 and r.task = any($2)
+               order by r.task, r.attempt desc"#,
+            job.get(),
+            &numbers,
+        )
+        .fetch_all(&self.pool)
+        .await?;
+        let mut runs = HashMap::new();
+        for row in rows {
+            let key = format!("{job}/{}/{}", row.attempt, row.task);
+            let stored = StoredRow::of("runs", &key);
+            let task: u32 = stored.number("task", row.task)?;
+            let run = Run {
+                task,
+                state: stored.parse_any("slurm_state", row.slurm_state.as_ref())?,
+                exit: stored.exit(row.exit_code, row.exit_signal)?,
+                nodes: row.nodes,
+                started_at: row.started_at,
+                ended_at: row.ended_at,
+                waits_again: row.waits_again,
+                is_over: row.over,
+                ..Run::default()
+            };
+            let base: u32 = stored.number("base", row.base)?;
+            let newest = TaskRun {
+                attempt: stored.attempt_no(row.attempt)?,
+                run,
+                outcome: stored.parse_any("outcome", row.outcome.as_ref())?,
+                message: row.message,
+                place: row.slurm_job_id.map(|array| (array, task.saturating_sub(base))),
+            };
+            runs.insert(task, newest);
+        }
+        Ok(runs)
+    }
+
+    /// The array of a job that its owner retries: all tasks that are not done go again.
+    pub(crate) async fn retried_array(&self, job: &Job) -> Result<Option<ArrayState>> {
+        if job.array.is_none() {
+            return Ok(None);
+        }
+        let done = sqlx::query_scalar!(
+            "-- jobs::tasks::retried_array
+             select task from runs where job_id = $1 and outcome = 'done'",
+            job.id.get(),
+        )
+        .fetch_all(&self.pool)
+        .await?;
+        let done: TaskSet = done.into_iter().filter_map(|task| u32::try_from(task).ok()).collect();
+        Ok(job.retried_array(&done))
+    }
+
     /// Loads the attempts in Slurm before the newest one of each job with an array.
     pub(crate) async fn attach_earlier(&self, jobs: &mut [Job]) -> Result<()> {
         let ids: Vec<Uuid> = jobs.iter().filter(|job| job.array.is_some()).map(|job| job.id.get()).collect();

@@ -146,3 +146,12 @@ fn a_rejected_piece_ends_the_job_when_the_others_have_ended() {
     assert_eq!(job.status, Status::Error);
     assert!(job.message.starts_with("Slurm rejected the job: no. 4 of 6 tasks done"), "{}", job.message);
 }
+
+#[test]
+fn a_job_that_is_retried_carries_no_task_that_is_done() {
+    let mut job = array_job("0-5");
+    submit_piece(&mut job, 7);
+    let array = job.retried_array(&"0,2-3".parse().unwrap()).unwrap();
+    assert_eq!((array.unsubmitted.to_string().as_str(), array.retried_at), ("1,4-5", 1));
+    assert_eq!((array.counts.total, array.counts.done, array.counts.pending), (6, 3, 3));
+}
