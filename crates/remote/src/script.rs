@@ -16,6 +16,9 @@ use std::fmt::Write;
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use slurm::{EnvKey, RemotePath, RunTime};
 
+use component::Table;
+use launcher::Start;
+
 pub use component::{Component, Container, Log, OnWarning, Place, begin_mark};
 pub use conversion::CONVERSION;
 pub use directives::Directives;
@@ -138,16 +141,32 @@ impl BatchScript {
         self.directives.render(&self.state_dir, &mut out)?;
         out.push_str("# Written by tao-slurm for one attempt of one job. Changes after the submission have no effect.\n\n");
         self.parts(&mut out)?;
-        out.push_str("_tao_components() {\n");
-        for (component, place) in self.components.iter().zip(0..) {
-            component.rows(place, self, &mut out)?;
-        }
-        out.push_str("}\n");
+        self.components(&mut out)?;
         if self.array.is_some() {
             out.push_str(include_str!("script/supervisor/array.sh"));
         }
         out.push_str(SUPERVISOR);
         Ok(out)
+    }
+
+    /// The table of components: a row for each srun.
+    fn components(&self, out: &mut String) -> Result<(), ScriptError> {
+        let mut rows = Vec::new();
+        for (component, place) in self.components.iter().zip(0..) {
+            let starts = component.starts(place, self)?;
+            rows.extend(
+                starts.into_iter().enumerate().map(|(number, start)| (component, number == 0, start)),
+            );
+        }
+        let serves =
+            |(component, _, start): &(&Component, bool, Start)| component.kind == Kind::Service || start.aids;
+        let table = Table { has_several: rows.len() > 1, has_services: rows.iter().any(serves) };
+        out.push_str("_tao_components() {\n");
+        for (component, is_first, start) in &rows {
+            component.row((start, *is_first), table, self, out)?;
+        }
+        out.push_str("}\n");
+        Ok(())
     }
 
     /// What the supervisor has to know.

@@ -1,7 +1,7 @@
 //! Complete batch scripts, one file for each kind of job.
 
 use super::{
-    launcher::{Accelerate, DeepSpeed, Launcher, Mpi, Processes, Rendezvous, Torchrun},
+    launcher::{Accelerate, Bootstrap, DeepSpeed, Launcher, Mpi, Processes, Ray, Rendezvous, Torchrun},
     *,
 };
 
@@ -51,6 +51,10 @@ fn torchrun(rendezvous: Rendezvous) -> Torchrun {
     Torchrun { processes: Processes::PerGpu, rendezvous, args: words(&["--max-restarts=3"]) }
 }
 
+fn ray(bootstrap: Bootstrap) -> Ray {
+    Ray { bootstrap, args: words(&["--object-store-memory=1000000000"]) }
+}
+
 /// A service on the first of two nodes, a step beside it on the second, and one after that.
 pub(super) fn with_service() -> BatchScript {
     let on = |name: &str, kind, first, argv: &[&str]| Component {
@@ -89,6 +93,8 @@ pub(super) fn kinds() -> Vec<(&'static str, BatchScript)> {
         ("accelerate", launched(Accelerate { processes, args: words(&["--mixed_precision=bf16"]) })),
         ("deepspeed", launched(DeepSpeed { processes: Processes::Number(2), args: vec![] })),
         ("mpi", mpi),
+        ("ray", launched(ray(Bootstrap::Steps))),
+        ("ray_symmetric_run", launched(ray(Bootstrap::SymmetricRun))),
         ("apptainer", apptainer),
         ("service_and_steps", with_service()),
         (

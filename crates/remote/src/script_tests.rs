@@ -122,7 +122,7 @@ mod components;
 fn the_supervisor_is_short() {
     let is_code = |line: &&str| !line.trim().is_empty() && !line.trim().starts_with('#');
     let lines = SUPERVISOR.lines().filter(is_code).count();
-    assert!(lines <= 390, "{lines} lines");
+    assert!(lines <= 395, "{lines} lines");
 }
 
 #[test]

@@ -334,8 +334,9 @@ fn a_launcher_starts_the_command_and_is_never_ended_by_a_warning() {
     for part in [
         " NNODES=2 NPROC_PER_NODE=3 ",
         " --begun ",
-        "--rdzv-id=\"tao-job-00000000-0000-0000-0000-000000000001.${SLURM_RESTART_COUNT:-0}\" ",
-        " launch '--max-restarts=2' bash -euo pipefail /lustre/tao/state/",
+        "--rdzv_id=\"tao-job-00000000-0000-0000-0000-000000000001.${SLURM_RESTART_COUNT:-0}\" ",
+        " launch '--max-restarts=2' bash -c ",
+        " process bash -euo pipefail /lustre/tao/state/",
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }

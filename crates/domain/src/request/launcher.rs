@@ -54,6 +54,26 @@ pub enum Launcher {
         /// The plugin, as `srun --mpi=list` names it, such as `pmix`. Default: `MpiDefault` of the cluster's Slurm.
         plugin: Option<String>,
     },
+    /// A Ray cluster on the job's nodes. The command runs once, on the first node, with `RAY_ADDRESS`.
+    Ray {
+        /// What makes the cluster.
+        #[serde(default)]
+        bootstrap: Bootstrap,
+        /// Further options of `ray start`, such as `--object-store-memory=8000000000`.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        args: Vec<String>,
+    },
+}
+
+/// What makes a Ray cluster.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Bootstrap {
+    /// The service: a head, workers, and the command as three steps of Slurm, with ports of their own.
+    #[default]
+    Steps,
+    /// `ray symmetric-run` of Ray 2.54 or later. It stops every Ray of the user on its nodes, so it needs exclusive nodes.
+    SymmetricRun,
 }
 
 /// How the launchers of several nodes meet.
@@ -98,6 +118,7 @@ impl Launcher {
             Self::Torchrun { nproc_per_node, args, .. }
             | Self::Accelerate { nproc_per_node, args }
             | Self::Deepspeed { nproc_per_node, args } => (*nproc_per_node, args.as_slice()),
+            Self::Ray { args, .. } => (None, args.as_slice()),
             Self::Plain {} | Self::PerNode {} | Self::Mpi { .. } => (None, [].as_slice()),
         };
         if let Some(number) = number {
@@ -124,9 +145,16 @@ impl Launcher {
     /// Whether it starts the processes of a node itself, and so needs one task there.
     pub(super) fn is_one_task(&self) -> bool {
         match self {
-            Self::Torchrun { .. } | Self::Accelerate { .. } | Self::Deepspeed { .. } => true,
+            Self::Torchrun { .. } | Self::Accelerate { .. } | Self::Deepspeed { .. } | Self::Ray { .. } => {
+                true
+            }
             Self::Plain {} | Self::PerNode {} | Self::Mpi { .. } => false,
         }
+    }
+
+    /// Whether it would end programs of other jobs on its nodes.
+    pub(super) fn needs_exclusive_nodes(&self) -> bool {
+        matches!(self, Self::Ray { bootstrap: Bootstrap::SymmetricRun, .. })
     }
 
     /// What the batch script does for it.
@@ -150,6 +178,13 @@ impl Launcher {
                 Arc::new(launcher::DeepSpeed { processes: on_node(nproc_per_node), args: args.clone() })
             }
             Self::Mpi { plugin } => Arc::new(launcher::Mpi { plugin: plugin.clone() }),
+            Self::Ray { bootstrap, args } => Arc::new(launcher::Ray {
+                bootstrap: match bootstrap {
+                    Bootstrap::Steps => launcher::Bootstrap::Steps,
+                    Bootstrap::SymmetricRun => launcher::Bootstrap::SymmetricRun,
+                },
+                args: args.clone(),
+            }),
         }
     }
 }
@@ -172,13 +207,15 @@ mod tests {
             Launcher::Torchrun { nproc_per_node: None, rendezvous: Rendezvous::C10d, args: vec![] };
         assert_eq!(read(&json!("torchrun")), (Some(torchrun.clone()), vec![]));
         assert_eq!(read(&json!({"kind": "torchrun"})), (Some(torchrun), vec![]));
-        for kind in ["plain", "per_node", "accelerate", "deepspeed", "mpi"] {
+        for kind in ["plain", "per_node", "accelerate", "deepspeed", "mpi", "ray"] {
             let (launcher, faults) = read(&json!(kind));
             assert!(launcher.is_some() && faults.is_empty(), "{kind}: {faults:?}");
         }
     }
 
-    #[test_case(&json!("ray"), "/launcher" ; "another kind")]
+    #[test_case(&json!("pdsh"), "/launcher" ; "another kind")]
+    #[test_case(&json!({"kind": "ray", "bootstrap": "ssh"}), "/launcher" ; "another bootstrap")]
+    #[test_case(&json!({"kind": "ray", "args": [""]}), "/launcher/args/0" ; "an empty word")]
     #[test_case(&json!({"kind": "plain", "args": []}), "/launcher" ; "a setting of another launcher")]
     #[test_case(&json!({"nproc_per_node": 2}), "/launcher" ; "no kind")]
     #[test_case(&json!(3), "/launcher" ; "a number")]

@@ -10,7 +10,7 @@ use super::{
     files::{JobFile, files, setup},
     launcher::Launcher,
 };
-use crate::violation::Faults;
+use crate::{cluster::resources::Resources, violation::Faults};
 
 /// How and where a job's command runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,15 +44,17 @@ impl ProgramSettings {
     }
 
     /// Whether the settings fit a command or a TAO job.
-    pub(super) fn check(&self, is_tao: bool, tasks_per_node: u32, faults: &mut Faults) {
+    pub(super) fn check(&self, is_tao: bool, resources: &Resources, faults: &mut Faults) {
         let Some(launcher) = &self.launcher else { return };
         if is_tao {
             let detail = "is only for a command: the container of a TAO job starts its processes itself";
             faults.add("/launcher", "contradiction", detail);
-        } else if launcher.is_one_task() && tasks_per_node > 1 {
-            let detail =
-                "must be 1: the launcher starts the processes of a node itself; set its nproc_per_node";
+        } else if launcher.is_one_task() && resources.tasks_per_node > 1 {
+            let detail = "must be 1: the launcher starts the processes of a node itself";
             faults.add("/resources/tasks_per_node", "contradiction", detail);
+        } else if launcher.needs_exclusive_nodes() && !resources.exclusive {
+            let detail = "must be true: `ray symmetric-run` stops every Ray of the user on its nodes";
+            faults.add("/resources/exclusive", "contradiction", detail);
         }
     }
 }

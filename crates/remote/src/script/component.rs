@@ -137,47 +137,60 @@ impl Component {
         }
     }
 
-    /// Its rows of the table: one for each srun. `place`: its number among the components.
-    pub(super) fn rows(&self, place: u32, script: &BatchScript, out: &mut String) -> Result<(), ScriptError> {
+    /// The steps of Slurm that it needs. `place`: its number among the components.
+    pub(super) fn starts(&self, place: u32, script: &BatchScript) -> Result<Vec<Start>, ScriptError> {
         if self.argv.is_empty() {
             return Err(ScriptError::EmptyCommand);
         }
-        let site = Site {
+        Ok(self.launcher.starts(&Site {
+            argv: &self.argv,
             nodes: self.nodes,
             tasks_per_node: self.tasks_per_node,
             gpus_per_node: script.directives.gpus_per_node,
             job_nodes: script.directives.nodes,
             port: Value::Port(place),
+            more_ports: Value::Port(20 + place % 8 * 10),
             run: script.directives.job_name.as_str(),
-        };
-        for start in self.launcher.starts(&site) {
-            self.row(&start, script, out)?;
-        }
-        Ok(())
+        }))
     }
 
-    fn row(&self, start: &Start, script: &BatchScript, out: &mut String) -> Result<(), ScriptError> {
-        let kind = match start.kind.unwrap_or(self.kind) {
-            Kind::Step => "step",
-            Kind::With => "with",
-            Kind::Service => "service",
+    /// The row of the table for one of these steps. `is_first`: no other one of them is before it.
+    pub(super) fn row(
+        &self,
+        (start, is_first): (&Start, bool),
+        table: Table,
+        script: &BatchScript,
+        out: &mut String,
+    ) -> Result<(), ScriptError> {
+        let kind = match (self.kind, start.aids, is_first) {
+            (Kind::Service, ..) => "service",
+            (Kind::Step, true, true) => "aid",
+            (_, true, _) => "aid-with",
+            (Kind::Step, false, true) => "step",
+            (_, false, _) => "with",
         };
         let (name, nodes) = (format!("{}{}", self.name, start.suffix), start.nodes.count);
         if nodes == 0 || start.tasks_per_node == 0 {
             return Err(ScriptError::Zero { what: "nodes and tasks of a component" });
         }
-        let seconds = self.timeout.map_or(0, RunTime::seconds);
-        if self.log == Log::Own {
-            let _ = writeln!(out, "  mkdir -p -- \"$_tao_logs\"/{}", self.name);
+        let seconds = self.timeout.filter(|_| !start.aids).map_or(0, RunTime::seconds);
+        let own_log = self.log == Log::Own || start.aids;
+        if own_log {
+            let _ = writeln!(out, "  mkdir -p -- \"$_tao_logs\"/{name}");
         }
         let (outside, entry) = self.place.options(script.directives.nodes > 1)?;
-        let mut lines = vec![self.step_options(start, script)?, outside, vec!["--".to_owned()]];
+        let mut lines = vec![step_options(start, table, script)?, outside, vec!["--".to_owned()]];
+        if own_log {
+            let log = format!("\"$_tao_logs\"/{name}/%t");
+            lines[0].extend([format!("--output={log}.out"), format!("--error={log}.err")]);
+            lines[0].push("--open-mode=append".to_owned());
+        }
         lines[2].extend(entry);
         lines[2].push(format!("bash -c \"$_tao_task\" task \"$_tao_state\" {name}"));
-        lines.extend(self.setup(start, script)?);
+        lines.extend(self.setup(start, table, script)?);
         let several = script.directives.nodes > 1 || nodes * start.tasks_per_node > 1;
         let mut program = vec![if several { "--run" } else { "--exec" }.to_owned()];
-        for word in start.program.iter().chain(&self.argv) {
+        for word in &start.program {
             program.push(quoted("the command", word)?);
         }
         lines.push(vec![program.join(" ")]);
@@ -195,43 +208,16 @@ impl Component {
         Ok(())
     }
 
-    /// The options of srun that make the tasks.
-    fn step_options(&self, start: &Start, script: &BatchScript) -> Result<Vec<String>, ScriptError> {
-        let (job, several) = (&script.directives, script.components.len() > 1);
-        // Without --kill-on-bad-exit the other nodes would wait for a failed one until the time limit.
-        let mut words = vec!["srun --export=ALL --kill-on-bad-exit=1".to_owned()];
-        if several {
-            // Components may share nodes, and all that these have. Later ones must not wait for what earlier ones release.
-            words.push("--overlap".to_owned());
-        }
-        let Nodes { first, count } = start.nodes;
-        let is_whole = count == job.nodes && start.tasks_per_node == job.tasks_per_node;
-        if several || !is_whole {
-            words.push(format!("--nodes={count} --ntasks={}", count * start.tasks_per_node));
-        }
-        if start.tasks_per_node != job.tasks_per_node {
-            words.push(format!("--ntasks-per-node={}", start.tasks_per_node));
-        }
-        if count < job.nodes {
-            words.push(format!("--nodelist=\"$(_tao_slice {first} {count} ,)\""));
-        }
-        for option in &start.options {
-            words.push(quoted("an option of srun", option)?);
-        }
-        if self.log == Log::Own {
-            let log = format!("\"$_tao_logs\"/{}/%t", self.name);
-            words.extend([format!("--output={log}.out"), format!("--error={log}.err")]);
-            words.push("--open-mode=append".to_owned());
-        }
-        Ok(words)
-    }
-
     /// The words that set a task up, in the order in which the entry shell acts on them. The job's variables come after those
     /// that are hidden, so that a job can set these too.
-    fn setup(&self, start: &Start, script: &BatchScript) -> Result<[Vec<String>; 3], ScriptError> {
+    fn setup(
+        &self,
+        start: &Start,
+        table: Table,
+        script: &BatchScript,
+    ) -> Result<[Vec<String>; 3], ScriptError> {
         let several = script.directives.nodes > 1 || start.nodes.count * start.tasks_per_node > 1;
         let hides = self.lightning_safe && self.launcher.hides_slurm();
-        let has_services = script.components.iter().any(|component| component.kind == Kind::Service);
         let ignored = self.on_warning == OnWarning::Ignore || self.launcher.stands_between();
         let given = |words: &[(&str, bool)]| {
             words.iter().filter(|(_, given)| *given).map(|(word, _)| (*word).to_owned()).collect::<Vec<_>>()
@@ -261,6 +247,9 @@ impl Component {
         for (key, value) in variables {
             second.push(format!("{key}={}", value.word()?));
         }
+        if start.records {
+            second.push(format!("_tao_failed=\"$_tao_state\"/failed.{}{}", self.name, start.suffix));
+        }
         let mut third = Vec::new();
         if let Some(version) = &self.cuda {
             third.push(format!("--cuda=/usr/local/cuda-{version}"));
@@ -268,9 +257,44 @@ impl Component {
         if let Some(dir) = &self.workdir {
             third.push(format!("--cd={}", quoted("the working directory", dir.as_str())?));
         }
-        third.extend(given(&[("--step", has_services), ("--begun", ignored)]));
+        third.extend(given(&[("--step", table.has_services), ("--begun", ignored)]));
         Ok([first, second, third])
     }
+}
+
+/// What the steps of a job have in common.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Table {
+    /// Whether there are several.
+    pub(super) has_several: bool,
+    /// Whether some of them are ended after others.
+    pub(super) has_services: bool,
+}
+
+/// The options of srun that make the tasks.
+fn step_options(start: &Start, table: Table, script: &BatchScript) -> Result<Vec<String>, ScriptError> {
+    let job = &script.directives;
+    // Without --kill-on-bad-exit the other nodes would wait for a failed one until the time limit.
+    let mut words = vec!["srun --export=ALL --kill-on-bad-exit=1".to_owned()];
+    if table.has_several {
+        // Steps may share nodes, and all that these have. Later ones must not wait for what earlier ones release.
+        words.push("--overlap".to_owned());
+    }
+    let Nodes { first, count } = start.nodes;
+    let is_whole = count == job.nodes && start.tasks_per_node == job.tasks_per_node;
+    if table.has_several || !is_whole {
+        words.push(format!("--nodes={count} --ntasks={}", count * start.tasks_per_node));
+    }
+    if start.tasks_per_node != job.tasks_per_node {
+        words.push(format!("--ntasks-per-node={}", start.tasks_per_node));
+    }
+    if count < job.nodes {
+        words.push(format!("--nodelist=\"$(_tao_slice {first} {count} ,)\""));
+    }
+    for option in &start.options {
+        words.push(quoted("an option of srun", option)?);
+    }
+    Ok(words)
 }
 
 impl Place {

@@ -51,8 +51,8 @@ fn give(job: &mut Value) {
 }
 
 /// A process of a job.
-struct Process {
-    command_line: String,
+pub(crate) struct Process {
+    pub(crate) command_line: String,
     environment: String,
 }
 
@@ -74,7 +74,7 @@ impl Process {
 }
 
 /// The processes of a job, on all nodes: the cluster's machines share this machine's processes.
-fn processes(slurm_id: &str) -> Vec<Process> {
+pub(crate) fn processes(slurm_id: &str) -> Vec<Process> {
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
     let own = format!("SLURM_JOB_ID={slurm_id}\0");
     let read = |entry: fs::DirEntry| {

@@ -119,7 +119,7 @@ impl JobSpec {
                 place(list, resources.nodes, &mut faults);
             }
             let is_tao = matches!(work, Some(Work::Tao { .. }));
-            program.check(is_tao, resources.tasks_per_node, &mut faults);
+            program.check(is_tao, resources, &mut faults);
         }
 
         match (work, resources) {

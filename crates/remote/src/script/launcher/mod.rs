@@ -5,19 +5,21 @@ mod deepspeed;
 mod mpi;
 mod per_node;
 mod plain;
+mod ray;
 mod torchrun;
 
 use std::fmt::Debug;
 
 use slurm::EnvKey;
 
-use super::parts::{Kind, Nodes, Value};
+use super::parts::{Nodes, Value};
 
 pub use accelerate::Accelerate;
 pub use deepspeed::DeepSpeed;
 pub use mpi::Mpi;
 pub use per_node::PerNode;
 pub use plain::Plain;
+pub use ray::{Bootstrap, Ray};
 pub use torchrun::{Rendezvous, Torchrun};
 
 /// Makes processes of a component.
@@ -54,9 +56,30 @@ impl Processes {
     }
 }
 
+/// Runs a process of a launcher that would return a code of its own. The first process to fail leaves its code, before those that
+/// fail because they miss it. A launcher may signal only this shell.
+const RECORD: &str = r#"
+file=$_tao_failed
+unset _tao_failed
+trap : INT HUP
+"$@" &
+trap "kill -s TERM $!" TERM
+wait $!
+code=$?
+while kill -0 $! 2>/dev/null; do
+  wait $!
+  code=$?
+done
+set -C
+if ((code)); then echo "$code" 2>/dev/null >"$file"; fi
+exit "$code"
+"#;
+
 /// What a component has.
 #[derive(Debug, Clone)]
 pub struct Site<'a> {
+    /// Its command.
+    pub argv: &'a [String],
     /// Its nodes.
     pub nodes: Nodes,
     /// The tasks of each node that were asked for.
@@ -67,6 +90,8 @@ pub struct Site<'a> {
     pub job_nodes: u32,
     /// A port on its first node.
     pub port: Value,
+    /// The first of ten further ports, on all of its nodes.
+    pub more_ports: Value,
     /// A name that no other attempt has.
     pub run: &'a str,
 }
@@ -76,8 +101,8 @@ pub struct Site<'a> {
 pub struct Start {
     /// What its name has after that of the component.
     pub suffix: &'static str,
-    /// What it is to the job; absent for what the component is.
-    pub kind: Option<Kind>,
+    /// Whether it only serves the component's last step: it must not end before that, and is ended after it.
+    pub aids: bool,
     /// Its nodes.
     pub nodes: Nodes,
     /// Its tasks on each node.
@@ -88,7 +113,9 @@ pub struct Start {
     pub ranks: Vec<&'static str>,
     /// The variables of its tasks.
     pub variables: Vec<(EnvKey, Value)>,
-    /// What stands before the component's command.
+    /// Whether its processes write down their codes themselves, as [`RECORD`] does.
+    pub records: bool,
+    /// What each task runs.
     pub program: Vec<String>,
 }
 
@@ -97,26 +124,28 @@ impl Start {
     fn of(site: &Site<'_>) -> Self {
         Self {
             suffix: "",
-            kind: None,
+            aids: false,
             nodes: site.nodes,
             tasks_per_node: site.tasks_per_node,
             options: Vec::new(),
             ranks: Vec::new(),
             variables: Vec::new(),
-            program: Vec::new(),
+            records: false,
+            program: site.argv.to_vec(),
         }
     }
 
     /// A launcher on each node, which makes the processes there. `text`: its command, for bash; the words after it come last.
     fn of_launcher(site: &Site<'_>, processes: Processes, text: String, args: &[String]) -> Self {
-        let mut start = Self { tasks_per_node: 1, ..Self::of(site) };
+        let mut start = Self { tasks_per_node: 1, records: true, ..Self::of(site) };
         start.ranks.push("--node-rank");
         start.set("NNODES", Value::Text(site.nodes.count.to_string()));
         start.set("NPROC_PER_NODE", Value::Text(processes.on(site).to_string()));
         start.meet(site);
-        start.program = ["bash", "-c"].map(str::to_owned).to_vec();
-        start.program.extend([text, "launch".to_owned()]);
+        start.program = ["bash", "-c", &text, "launch"].map(str::to_owned).to_vec();
         start.program.extend_from_slice(args);
+        start.program.extend(["bash", "-c", RECORD, "process"].map(str::to_owned));
+        start.program.extend_from_slice(site.argv);
         start
     }
 

@@ -27,18 +27,18 @@ impl Launcher for Torchrun {
         let meeting = match self.rendezvous {
             // A run with the name of an earlier one could find that one's store.
             Rendezvous::C10d => format!(
-                "--rdzv-backend=c10d --rdzv-id=\"{}.${{SLURM_RESTART_COUNT:-0}}\" \
-                 --rdzv-endpoint=\"$MASTER_ADDR:$MASTER_PORT\"",
+                "--rdzv_backend=c10d --rdzv_id=\"{}.${{SLURM_RESTART_COUNT:-0}}\" \
+                 --rdzv_endpoint=\"$MASTER_ADDR:$MASTER_PORT\"",
                 site.run
             ),
-            Rendezvous::Static => "--node-rank=\"$NODE_RANK\" --master-addr=\"$MASTER_ADDR\" \
-                                   --master-port=\"$MASTER_PORT\""
+            Rendezvous::Static => "--node_rank=\"$NODE_RANK\" --master_addr=\"$MASTER_ADDR\" \
+                                   --master_port=\"$MASTER_PORT\""
                 .to_owned(),
         };
-        // Debian's PyTorch has the module alone.
+        // Debian's PyTorch has the module alone. PyTorch 1 knows no option with a dash in its name.
         let text = format!(
             "launch=(torchrun); command -v torchrun >/dev/null || launch=(python3 -m torch.distributed.run); \
-             exec \"${{launch[@]}}\" --nnodes=\"$NNODES\" --nproc-per-node=\"$NPROC_PER_NODE\" {meeting} --no-python \"$@\""
+             exec \"${{launch[@]}}\" --nnodes=\"$NNODES\" --nproc_per_node=\"$NPROC_PER_NODE\" {meeting} --no_python \"$@\""
         );
         vec![Start::of_launcher(site, self.processes, text, &self.args)]
     }

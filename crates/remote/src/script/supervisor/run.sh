@@ -42,9 +42,9 @@ _tao_on_time() {
   done
   _tao_wake USR2 15
 }
-# Asks the running steps (0) or services (1) to end. srun would kill its step on SIGTERM; with scancel the programs can save their
-# work. The check avoids another job, if a controller that has lost its state has given the id again; scancel would have to list all
-# jobs to compare a name.
+# Asks the running steps (0), their aids (1) or services (2) to end. srun would kill its step on SIGTERM; with scancel the programs
+# can save their work. The check avoids another job, if a controller that has lost its state has given the id again; scancel would
+# have to list all jobs to compare a name.
 _tao_ask_to_end() {
   local place step some=() others=0
   if [ "$_tao_asked" = "$1" ]; then return; fi
@@ -64,11 +64,11 @@ _tao_ask_to_end() {
   _tao_wake USR2 60
 }
 
-# Adds a component to the table. $1: its name, $2: `step`, `with` for a step that starts with the component before it, or
-# `service`, $3: its nodes, $4: its time limit in seconds, the rest: its command.
+# Adds a component to the table. $1: its name, $2: `step`, `service`, `aid` for a service of the next step alone; or `with` and
+# `aid-with` for those that start with the component before them. $3: its nodes, $4: its time limit in seconds, the rest: its command.
 _tao_component() {
   _tao_names+=("$1") _tao_starts+=("$2") _tao_nodes+=("$3") _tao_limits+=("$4")
-  case $2 in service) _tao_serves+=(1) ;; *) _tao_serves+=(0) ;; esac
+  case $2 in service) _tao_serves+=(2) ;; aid*) _tao_serves+=(1) ;; *) _tao_serves+=(0) ;; esac
   _tao_from+=("${#_tao_words[@]}") _tao_lengths+=("$(($# - 4))") _tao_words+=("${@:5}")
 }
 # So many ($2) hosts of the job, from number $1 on, joined by $3.
@@ -104,6 +104,16 @@ _tao_reap() {
   unset "_tao_programs[$1]"
   ((_tao_steps -= !_tao_serves[$1]))
   _tao_ends+=$'\n'"${_tao_names[$1]} $_tao_end ${_tao_begins[$1]} $(_tao_now)"
+}
+# Ends what still runs of the steps (0), their aids (1) or the services (2).
+_tao_end_all() {
+  local place
+  for place in "${!_tao_programs[@]}"; do
+    if ((_tao_serves[place] == $1)); then
+      _tao_ask_to_end "$1"
+      _tao_reap "$place"
+    fi
+  done
 }
 # The job ends with a component ($1) and this code ($2).
 _tao_fail() {
@@ -217,19 +227,15 @@ _tao_components
 if ((_tao_limit)); then _tao_wake USR2 "$_tao_limit"; fi
 if ((_tao_warning)); then _tao_wake USR1 "$((_tao_limit - _tao_warning))"; fi
 for _tao_place in "${!_tao_names[@]}"; do
-  # A step begins when those before it have ended.
-  if [ "${_tao_starts[_tao_place]}" = step ] && ! _tao_await_steps; then break; fi
+  # A step and its aids begin when the steps before have ended, with theirs.
+  if [[ ${_tao_starts[_tao_place]} == @(step|aid) ]]; then
+    if ! { _tao_await_steps && _tao_end_all 1 && [ -z "$_tao_cause" ]; }; then break; fi
+    _tao_asked=''
+  fi
   _tao_start "$_tao_place"
 done
 _tao_await_steps
-# Ends what still runs, the services last.
-for _tao_serve in 0 1; do
-  for _tao_place in "${!_tao_programs[@]}"; do
-    if ((_tao_serves[_tao_place] != _tao_serve)); then continue; fi
-    _tao_ask_to_end "$_tao_serve"
-    _tao_reap "$_tao_place"
-  done
-done
+for _tao_serve in 0 1 2; do _tao_end_all "$_tao_serve"; done
 if ((_tao_ended)); then exit "$_tao_ended"; fi
 if ((_tao_limited)); then
   if ((_tao_max_requeues >= 0)); then _tao_requeue; fi

@@ -1,0 +1,177 @@
+//! Launchers with real PyTorch, MPI, Accelerate, DeepSpeed and Ray on several nodes: each works, fails with the code of its second
+//! process, and is canceled. Nothing of a job stays on a node.
+//!
+//! They need the packages of `ci/setup --test` on the nodes. The machines of Slurm 22.05 have those of the host; the root file
+//! system of 24.11 has none of them, so there only the launchers that need none are tested.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use test_case::test_case;
+
+use crate::{
+    environments::processes,
+    script::cosmos,
+    service::{Service, until},
+    states::{running, slurm_id},
+};
+
+const PROGRAM: &str = include_str!("launchers/job.py");
+const TOOLS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../.tools/launchers/bin");
+
+/// A job of `program` on so many nodes, which works, fails or hangs.
+fn job(launcher: &Value, program: &str, nodes: u32, end: &str) -> Value {
+    // With Python 3.11, PyTorch 1.13 does not take its own defaults of these two options.
+    let torch = "export PET_REDIRECTS=9:1 PET_TEE=9:1";
+    let setup = [format!("export PATH={TOOLS}:$PATH OMP_NUM_THREADS=1 SIZE={nodes}"), torch.to_owned()];
+    json!({
+        "command": format!("exec python3 $TAO_JOB_FILES/job.py {program} {end}"),
+        "launcher": launcher,
+        "setup": setup,
+        "files": {"job.py": {"text": PROGRAM}},
+        "resources": {"num_nodes": nodes, "gpus_per_node": 1, "cpus_per_task": 1, "memory": "16G", "time_hours": 0.1},
+    })
+}
+
+fn log(service: &Service, id: &str) -> String {
+    service.get(&format!("/jobs/{id}/logs?stream=all&tail=500")).text
+}
+
+/// No process of the job is left. The nodes share this machine's processes.
+fn is_gone(slurm_id: &str) {
+    let left = || processes(slurm_id).into_iter().map(|process| process.command_line).collect::<Vec<_>>();
+    until(&format!("the end of {:?}", left()), Duration::from_secs(20), || left().is_empty());
+}
+
+/// Whether the machines have the packages.
+fn are_installed(service: &Service) -> bool {
+    service.sandbox.login("sinfo --version").contains("22.05")
+}
+
+fn ended_with(service: &Service, id: &str, status: &str, code: Option<u8>) -> String {
+    let ended = service.wait_ended(id);
+    let attempts = service.get(&format!("/jobs/{id}/attempts")).json();
+    let last = attempts["attempts"].as_array().unwrap().last().unwrap();
+    assert_eq!(ended["status"], status, "{ended}\n{}", log(service, id));
+    if let Some(code) = code {
+        assert_eq!(last["exit_code"], code, "{last}\n{}", log(service, id));
+    }
+    slurm_id(&ended)
+}
+
+fn cancel(service: &Service, id: &str, when: &str) -> String {
+    until("the last job to run", Duration::from_mins(1), || log(service, id).contains(when));
+    assert_eq!(service.post(&format!("/jobs/{id}/cancel"), "").status, 202);
+    ended_with(service, id, "Canceled", None)
+}
+
+/// Three jobs at the same time: one works and prints `lines`, one fails with 7, one is canceled.
+fn works_fails_and_is_canceled(service: &Service, job: impl Fn(&str) -> Value, lines: &[&str]) {
+    let [works, fails, hangs] = ["works", "fails", "hangs"].map(|end| service.submit(&job(end)));
+    let ended = [
+        ended_with(service, &works, "Done", Some(0)),
+        ended_with(service, &fails, "Error", Some(7)),
+        cancel(service, &hangs, lines[0]),
+    ];
+    let text = log(service, &works);
+    for line in lines {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+    ended.iter().for_each(|id| is_gone(id));
+}
+
+#[test_case(&json!("plain"), &["rank 0 of 1: 0"]; "plain")]
+#[test_case(&json!("per_node"), &["rank 0 of 2: 0", "rank 1 of 2: 1"]; "per_node")]
+fn without_a_program_of_its_own(launcher: &Value, lines: &[&str]) {
+    let service = Service::start();
+    works_fails_and_is_canceled(&service, |end| job(launcher, "alone", 2, end), lines);
+}
+
+#[test_case(&json!({"kind": "torchrun", "nproc_per_node": 2}), 3, &["rank 0 of 6: 15", "rank 5 of 6: 15"]; "torchrun")]
+#[test_case(&json!({"kind": "torchrun", "rendezvous": "static"}), 2, &["rank 0 of 2: 1", "rank 1 of 2: 1"]; "torchrun_static")]
+#[test_case(&json!({"kind": "accelerate", "args": ["--multi_gpu", "--tee=9:1"]}), 2, &["rank 0 of 2: 1", "rank 1 of 2: 1"]; "accelerate")]
+#[test_case(&json!("deepspeed"), 2, &["rank 0 of 2: 1", "rank 1 of 2: 1"]; "deepspeed")]
+fn torch_adds_up_on_all_nodes(launcher: &Value, nodes: u32, lines: &[&str]) {
+    let service = Service::start();
+    if are_installed(&service) {
+        works_fails_and_is_canceled(&service, |end| job(launcher, "torch", nodes, end), lines);
+    }
+}
+
+#[test]
+fn mpi_adds_up_on_two_nodes_of_two_tasks() {
+    let service = Service::start();
+    if are_installed(&service) {
+        let job = |end: &str| {
+            let mut job = job(&json!({"kind": "mpi", "plugin": "pmix"}), "mpi", 2, end);
+            job["resources"]["tasks_per_node"] = 2.into();
+            job
+        };
+        let lines = ["rank 0 of 4: 6", "rank 1 of 4: 6", "rank 2 of 4: 6", "rank 3 of 4: 6"];
+        works_fails_and_is_canceled(&service, job, &lines);
+    }
+}
+
+/// Nothing of Ray is left in the temporary directory of any node.
+fn is_clean(service: &Service) {
+    let left = "srun -p polar -N4 sh -c 'ls -d /tmp/tao-ray* /tmp/ray 2>/dev/null || true'";
+    assert_eq!(service.sandbox.login(left), "");
+}
+
+#[test]
+fn two_clusters_of_ray_share_three_nodes() {
+    let service = Service::start();
+    if !are_installed(&service) {
+        return;
+    }
+    let job = |end: &str| {
+        let mut job = job(&json!("ray"), "ray", 3, end);
+        job["resources"]["nodelist"] = "node[01-03]".into();
+        job
+    };
+    let [works, fails] = ["works", "fails"].map(|end| service.submit(&job(end)));
+    let done = ended_with(&service, &works, "Done", Some(0));
+    let failed = ended_with(&service, &fails, "Error", Some(7));
+    let text = log(&service, &works);
+    assert!(text.contains("rank 1 of 3: 3"), "three nodes, and each has worked: {text}");
+    let hangs = service.submit(&job("hangs"));
+    let canceled = cancel(&service, &hangs, "rank 1 of 3: 3");
+    [done, failed, canceled].iter().for_each(|id| is_gone(id));
+    is_clean(&service);
+}
+
+#[test]
+fn symmetric_run_returns_the_code_of_the_command() {
+    let service = Service::start();
+    if !are_installed(&service) {
+        return;
+    }
+    let job = |end: &str| {
+        let mut job = job(&json!({"kind": "ray", "bootstrap": "symmetric-run"}), "ray", 2, end);
+        job["resources"]["exclusive"] = true.into();
+        job
+    };
+    let [works, fails] = ["works", "fails"].map(|end| service.submit(&job(end)));
+    let done = ended_with(&service, &works, "Done", Some(0));
+    let failed = ended_with(&service, &fails, "Error", Some(7));
+    assert!(log(&service, &works).contains("rank 1 of 2: 2"), "{}", log(&service, &works));
+    [done, failed].iter().for_each(|id| is_gone(id));
+    is_clean(&service);
+}
+
+#[test]
+fn nothing_of_the_roles_of_cosmos_stays() {
+    let service = Service::start();
+    let knobs = |end: &str| match end {
+        "works" => json!({"epoch_seconds": 0.5}),
+        "fails" => json!({"epoch_seconds": 0.5, "fail": "exit", "exit_code": 7}),
+        _ => json!({"epoch_seconds": 600}),
+    };
+    let ends = ["works", "fails"].map(|end| service.submit(&cosmos(&knobs(end))));
+    let done = ended_with(&service, &ends[0], "Done", Some(0));
+    let failed = ended_with(&service, &ends[1], "Error", Some(7));
+    let (hangs, _) = running(&service, &cosmos(&knobs("hangs")));
+    assert_eq!(service.post(&format!("/jobs/{hangs}/cancel"), "").status, 202);
+    let canceled = ended_with(&service, &hangs, "Canceled", None);
+    [done, failed, canceled].iter().for_each(|id| is_gone(id));
+}
