@@ -149,6 +149,7 @@ fn symmetric_run_returns_the_code_of_the_command() {
     let job = |end: &str| {
         let mut job = job(&json!({"kind": "ray", "bootstrap": "symmetric-run"}), "ray", 2, end);
         job["resources"]["exclusive"] = true.into();
+        job["resources"]["gpus_per_node"] = 8.into();
         job
     };
     let [works, fails] = ["works", "fails"].map(|end| service.submit(&job(end)));
