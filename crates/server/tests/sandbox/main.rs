@@ -26,7 +26,6 @@ mod inputs;
 mod jwt;
 mod kept_clusters;
 mod killed;
-mod launchers;
 mod logins;
 mod logs;
 mod monitoring;
