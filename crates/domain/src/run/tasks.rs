@@ -94,7 +94,14 @@ impl TaskTemplate {
                 let outcome = match job.status {
                     Status::Done => TaskOutcome::Done,
                     Status::Canceled => TaskOutcome::Canceled,
-                    _ => TaskOutcome::Error,
+                    Status::Error
+                    | Status::Pending
+                    | Status::Started
+                    | Status::Running
+                    | Status::Canceling
+                    | Status::Pausing
+                    | Status::Paused
+                    | Status::Resuming => TaskOutcome::Error,
                 };
                 (job, Some(outcome), None)
             }

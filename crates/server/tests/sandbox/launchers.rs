@@ -1,4 +1,4 @@
-//! Launchers with real PyTorch, MPI, Accelerate, DeepSpeed and Ray on several nodes: each works, fails with the code of its second
+//! Launchers with real `PyTorch`, MPI, Accelerate, `DeepSpeed` and Ray on several nodes: each works, fails with the code of its second
 //! process, and is canceled. Nothing of a job stays on a node.
 //!
 //! They need the packages of `ci/setup --test` on the nodes. The machines of Slurm 22.05 have those of the host; the root file
@@ -77,7 +77,9 @@ fn works_fails_and_is_canceled(service: &Service, job: impl Fn(&str) -> Value, l
     for line in lines {
         assert!(text.contains(line), "{line}: {text}");
     }
-    ended.iter().for_each(|id| is_gone(id));
+    for id in &ended {
+        is_gone(id);
+    }
 }
 
 #[test_case(&json!("plain"), &["rank 0 of 1: 0"]; "plain")]
@@ -136,7 +138,9 @@ fn two_clusters_of_ray_share_three_nodes() {
     assert!(text.contains("rank 1 of 3: 3"), "three nodes, and each has worked: {text}");
     let hangs = service.submit(&job("hangs"));
     let canceled = cancel(&service, &hangs, "rank 1 of 3: 3");
-    [done, failed, canceled].iter().for_each(|id| is_gone(id));
+    for id in [done, failed, canceled] {
+        is_gone(&id);
+    }
     is_clean(&service);
 }
 
@@ -156,7 +160,9 @@ fn symmetric_run_returns_the_code_of_the_command() {
     let done = ended_with(&service, &works, "Done", Some(0));
     let failed = ended_with(&service, &fails, "Error", Some(7));
     assert!(log(&service, &works).contains("rank 1 of 2: 2"), "{}", log(&service, &works));
-    [done, failed].iter().for_each(|id| is_gone(id));
+    for id in [done, failed] {
+        is_gone(&id);
+    }
     is_clean(&service);
 }
 
@@ -174,5 +180,7 @@ fn nothing_of_the_roles_of_cosmos_stays() {
     let (hangs, _) = running(&service, &cosmos(&knobs("hangs")));
     assert_eq!(service.post(&format!("/jobs/{hangs}/cancel"), "").status, 202);
     let canceled = ended_with(&service, &hangs, "Canceled", None);
-    [done, failed, canceled].iter().for_each(|id| is_gone(id));
+    for id in [done, failed, canceled] {
+        is_gone(&id);
+    }
 }

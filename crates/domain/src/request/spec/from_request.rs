@@ -42,6 +42,7 @@ impl JobSpec {
     /// Validates a whole request against the configured clusters, and separates its secrets.
     ///
     /// It reports all faults at once, so that the caller can fix them at once.
+    #[expect(clippy::too_many_lines, reason = "one field after another")]
     pub fn from_request(
         mut request: JobRequest,
         clusters: &[Cluster],

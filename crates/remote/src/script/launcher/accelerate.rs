@@ -16,7 +16,7 @@ impl Launcher for Accelerate {
         let text = "exec accelerate launch --num_machines=\"$NNODES\" \
                     --num_processes=\"$((NNODES * NPROC_PER_NODE))\" --machine_rank=\"$NODE_RANK\" \
                     --main_process_ip=\"$MASTER_ADDR\" --main_process_port=\"$MASTER_PORT\" --no_python \"$@\"";
-        vec![Start::of_launcher(site, self.processes, text.to_owned(), &self.args)]
+        vec![Start::of_launcher(site, self.processes, text, &self.args)]
     }
 
     fn stands_between(&self) -> bool {

@@ -24,7 +24,7 @@ impl Launcher for DeepSpeed {
             "exec python3 -m deepspeed.launcher.launch --world_info={world} --node_rank=\"$NODE_RANK\" \
              --master_addr=\"$MASTER_ADDR\" --master_port=\"$MASTER_PORT\" --no_python --no_local_rank \"$@\""
         );
-        vec![Start::of_launcher(site, self.processes, text, &self.args)]
+        vec![Start::of_launcher(site, self.processes, &text, &self.args)]
     }
 
     fn stands_between(&self) -> bool {

@@ -136,13 +136,13 @@ impl Start {
     }
 
     /// A launcher on each node, which makes the processes there. `text`: its command, for bash; the words after it come last.
-    fn of_launcher(site: &Site<'_>, processes: Processes, text: String, args: &[String]) -> Self {
+    fn of_launcher(site: &Site<'_>, processes: Processes, text: &str, args: &[String]) -> Self {
         let mut start = Self { tasks_per_node: 1, records: true, ..Self::of(site) };
         start.ranks.push("--node-rank");
         start.set("NNODES", Value::Text(site.nodes.count.to_string()));
         start.set("NPROC_PER_NODE", Value::Text(processes.on(site).to_string()));
         start.meet(site);
-        start.program = ["bash", "-c", &text, "launch"].map(str::to_owned).to_vec();
+        start.program = ["bash", "-c", text, "launch"].map(str::to_owned).to_vec();
         start.program.extend_from_slice(args);
         start.program.extend(["bash", "-c", RECORD, "process"].map(str::to_owned));
         start.program.extend_from_slice(site.argv);

@@ -40,7 +40,7 @@ impl Launcher for Torchrun {
             "launch=(torchrun); command -v torchrun >/dev/null || launch=(python3 -m torch.distributed.run); \
              exec \"${{launch[@]}}\" --nnodes=\"$NNODES\" --nproc_per_node=\"$NPROC_PER_NODE\" {meeting} --no_python \"$@\""
         );
-        vec![Start::of_launcher(site, self.processes, text, &self.args)]
+        vec![Start::of_launcher(site, self.processes, &text, &self.args)]
     }
 
     fn stands_between(&self) -> bool {
