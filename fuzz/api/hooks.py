@@ -18,7 +18,8 @@ BEYOND_SCHEMAS = {
 }
 # The required fields of a job depend on its other fields and, for a retry, on its secrets. Those of a cluster depend on whether
 # it is added or changed.
-NEEDED = ("/name", "/image", "/action", "/network_arch", "/secret_env_vars/", "/cloud_metadata/", "/resources/memory")
+NEEDED = ("/name", "/image", "/action", "/network_arch", "/secret_env_vars/", "/cloud_metadata/", "/resources/memory",
+          "/results/")
 # Texts with a grammar beyond a pattern, and numbers that are texts or depend on another number.
 BEYOND_PATTERNS = (
     "/image", "/hosts/", "/host_keys/", "/webhook/url", "/backend_details/partition", "/partitions",

@@ -61,6 +61,7 @@ pub(crate) fn document(declared: &utoipa::openapi::OpenApi) -> Value {
     // utoipa's types sort everything, and drop what is null.
     let sorted = serde_json::from_value::<utoipa::openapi::OpenApi>(json).and_then(serde_json::to_value);
     let mut json = sorted.unwrap_or_default();
+    shapes::any_json(&mut json);
     shapes::in_reading_order(&mut json);
     json
 }

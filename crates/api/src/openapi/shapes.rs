@@ -6,13 +6,14 @@ use super::merge;
 
 /// Objects that can be null: schema, field and the name that the object gets. Generators make up a name for each object
 /// without one.
-const OBJECTS: [(&str, &str, &str); 12] = [
+const OBJECTS: [(&str, &str, &str); 13] = [
     ("ArrayRequest", "matrix", "ArrayMatrix"),
     ("BackendDetails", "sbatch_options", "SbatchOptions"),
     ("ClusterSettings", "sbatch_options", "SbatchOptions"),
     ("ContainerJob", "specs", "Specs"),
     ("ContainerJob", "cloud_metadata", "CloudMetadata"),
     ("ContainerJob", "docker_env_vars", "ContainerJobVariables"),
+    ("JobRequest", "files", "Files"),
     ("JobRequest", "labels", "Labels"),
     ("JobRequest", "specs", "Specs"),
     ("JobRequest", "cloud_metadata", "CloudMetadata"),
@@ -38,9 +39,9 @@ pub(super) fn put(document: &mut Value) {
         name_object(document, schema, field, name);
     }
     let schemas = &mut document["components"]["schemas"];
-    // The macros describe any JSON by no type at all, which utoipa's types do not read back.
-    let any = json!({"type": ["object", "array", "string", "number", "boolean", "null"]});
-    merge(&mut schemas["ResultView"]["properties"]["value"], any);
+    for variant in schemas["Launcher"]["oneOf"].as_array_mut().into_iter().flatten() {
+        variant["additionalProperties"] = false.into();
+    }
     for (schema, kinds) in KINDS {
         merge(&mut schemas[schema]["properties"]["kind"], json!({"enum": kinds}));
     }
@@ -88,6 +89,18 @@ fn plain_references(part: &mut Value) {
         }
         Value::Array(parts) => parts.iter_mut().for_each(plain_references),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// Fields that may be any JSON, by their places among the schemas.
+const ANY_JSON: [&str; 3] =
+    ["/ResultView/properties/value", "/FileRequest/properties/json", "/ArrayMatrix/additionalProperties/items"];
+
+/// Takes the type from fields that may be any JSON. utoipa's own types would not read them back, so they are objects until then.
+pub(super) fn any_json(document: &mut Value) {
+    for place in ANY_JSON {
+        let field = document["components"]["schemas"].pointer_mut(place).and_then(Value::as_object_mut);
+        field.map(|field| field.shift_remove("type"));
     }
 }
 

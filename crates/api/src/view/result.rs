@@ -15,7 +15,7 @@ pub(crate) struct ResultView {
     #[schema(example = "accuracy")]
     pub name: String,
     /// The value: any JSON of `json_line` and `json_file`, and a text of `regex`. Null without a value.
-    #[schema(example = 0.93)]
+    #[schema(value_type = Object, example = 0.93)]
     pub value: Value,
     /// Why there is no value; null with one.
     #[schema(example = "scores.json is not in the job's results directory")]

@@ -8,7 +8,7 @@ use sqlx::PgPool;
 use crate::support::TestApi;
 
 /// Requests that have every field between them.
-fn requests() -> [Value; 5] {
+fn requests() -> [Value; 7] {
     let tao = json!({
         "id": "0f8fad5b-d9cb-469f-a165-70867728950e",
         "name": "clip", "labels": {"team": "vision"},
@@ -45,6 +45,14 @@ fn requests() -> [Value; 5] {
         array(json!({"values": [{"lr": 0.1}], "max_parallel": 2})),
         array(json!({"matrix": {"lr": [0.1, 0.2]}})),
         array(json!({"indices": "0-9"})),
+        json!({
+            "command": "true", "launcher": {"kind": "torchrun", "nproc_per_node": 2}, "setup": ["module load cuda"],
+            "files": {"config/a.json": {"json": [1]}}, "workdir": "/lustre/code",
+        }),
+        json!({
+            "services": [{"name": "model", "command": "serve", "nodes": 1}],
+            "steps": [{"name": "ask", "command": "ask", "launcher": "per_node", "timeout_minutes": 5}],
+        }),
     ]
 }
 

@@ -48,7 +48,7 @@ async fn a_status_is_answered_at_the_next_change(pool: PgPool) {
     let old = ask(&api, &path, Some(r#""1-0-0""#)).await;
     let etag = old.header("etag").to_owned();
     assert_eq!(old.status, 200);
-    let answer = meanwhile(ask(&api, &path, Some(&etag)), api.end(&id)).await;
+    let answer = meanwhile(ask(&api, &path, Some(&etag)), Box::pin(api.end(&id))).await;
     assert_eq!(answer.json()["status"], "Done");
     assert_ne!(answer.header("etag"), etag);
     // Nothing is waited for any more, but by one who knows the end already.
@@ -114,6 +114,6 @@ async fn a_change_without_a_notification_is_found_by_the_sweep(pool: PgPool) {
     let mut events = api.events(&format!("/jobs/{id}/events"), None).await;
     assert_eq!(events.next().await.unwrap().data["data"]["phase"], "queued");
     let path = format!("/jobs/{id}/status?wait=60");
-    assert_eq!(meanwhile(ask(&api, &path, None), api.end(&id)).await.json()["status"], "Done");
+    assert_eq!(meanwhile(ask(&api, &path, None), Box::pin(api.end(&id))).await.json()["status"], "Done");
     assert_eq!(events.next().await.unwrap().data["data"]["phase"], "ended");
 }

@@ -60,7 +60,7 @@ impl Job {
             ..TaskCounts::default()
         };
         let retried_at = self.attempt.as_ref().map_or(0, |attempt| attempt.no.get());
-        Some(ArrayState { unsubmitted, counts, retried_at, ..ArrayState::default() })
+        Some(ArrayState { unsubmitted, retried_at, counts, ..ArrayState::default() })
     }
 
     /// How many of the attempt's tasks run at once: the pieces of an array share its limit.

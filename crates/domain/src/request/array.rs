@@ -32,7 +32,7 @@ pub struct ArrayRequest {
     #[schema(value_type = Option<Vec<Object>>, min_items = 1, max_items = 100_000)]
     pub values: Option<Vec<Map<String, Value>>>,
     /// One task for each combination of these values, which are listed by parameter. The last parameter varies fastest.
-    #[schema(value_type = Option<BTreeMap<String, Vec<Value>>>)]
+    #[schema(value_type = Option<BTreeMap<String, Vec<Object>>>)]
     pub matrix: Option<Map<String, Value>>,
     /// The numbers of tasks without parameters: `0-99`, `1-9:2` or `3,7-9`.
     pub indices: Option<String>,

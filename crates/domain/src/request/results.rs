@@ -95,7 +95,7 @@ pub(super) fn result_rules(
         }
         if !names.insert(asked.name.clone()) {
             let detail = format_args!("is {:?}, as of an earlier result; give each its own name", asked.name);
-            faults.add(format!("{at}/name"), "duplicate", detail);
+            faults.add(format!("{at}/name"), "repeated", detail);
         }
         let required = asked.required.unwrap_or_default();
         if let (Some(source), Some(name)) = (source(&at, asked, home, faults), name) {
@@ -254,7 +254,7 @@ mod tests {
     #[test]
     fn names_are_unique() {
         let rule = json!({"name": "a", "regex": "a"});
-        assert_eq!(read(json!([rule, rule])).unwrap_err(), ["/results/1/name duplicate"]);
+        assert_eq!(read(json!([rule, rule])).unwrap_err(), ["/results/1/name repeated"]);
     }
 
     #[test]

@@ -46,11 +46,11 @@ fn make_whole(document: &mut Value, error: &serde_path_to_error::Error<serde_jso
         return false;
     }
     let Some(number) = document.pointer_mut(&exact_pointer(error.path())) else { return false };
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a whole number below 2^53")]
+    #[expect(clippy::cast_possible_truncation, reason = "a whole number below 2^53")]
     let whole = number
         .as_f64()
-        .filter(|number| number.fract() == 0.0 && (0.0..9_007_199_254_740_992.0).contains(number))
-        .map(|number| number as u64);
+        .filter(|number| number.fract() == 0.0 && number.abs() < 9_007_199_254_740_992.0)
+        .map(|number| number as i64);
     whole.is_some_and(|whole| {
         *number = whole.into();
         true

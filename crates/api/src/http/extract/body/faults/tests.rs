@@ -92,6 +92,8 @@ fn a_whole_number_may_be_written_with_a_point() {
     let job: JobRequest =
         read(&json!({"num_gpu": 2.0, "resources": {"num_nodes": 1.0, "time_hours": 2}})).unwrap();
     assert_eq!((job.num_gpu, job.resources.num_nodes), (Some(2), Some(1)));
+    let job: JobRequest = read(&json!({"backend_details": {"nice": -5.0}})).unwrap();
+    assert_eq!(job.backend_details.nice, Some(-5));
     let found = faults(
         &json!({"num_gpu": 2.5, "timeout_minutes": -1.0, "resources": {"num_nodes": 1e300, "num_gpus": 4.0}}),
     );
