@@ -24,7 +24,7 @@ NEEDED = ("/name", "/image", "/action", "/network_arch", "/secret_env_vars/", "/
 BEYOND_PATTERNS = (
     "/image", "/hosts/", "/host_keys/", "/webhook/url", "/backend_details/partition", "/partitions",
     "/connect_timeout", "/poll_min", "/poll_max", "/resources/gpus_per_node", "/specs", "/docker_env_vars/",
-    "/resources/exclude", "/resources/nodelist", "/exclude", "/nodelist", "/backend_details/begin", "/backend_details/deadline",
+    "/resources/exclude", "/resources/nodelist", "/exclude", "/nodelist", "/files/", "/backend_details/begin", "/backend_details/deadline",
 )
 # Problems that depend on earlier requests.
 BEYOND_REQUESTS = {"id_conflict", "idempotency_key_reused", "cluster_changed"}

@@ -12,10 +12,10 @@ mod patterns;
 mod tests;
 
 use patterns::{
-    CLUSTER, COMPONENT, CONSTRAINT, DURATION, EMAIL, ENV_KEY, GPU_REQUEST, GRES, GRES_NAME, GRES_TYPE, HTTP,
-    INPUT, KEY_NAME, LABEL, LICENSES, LOGIN, MACHINE, MEMORY, MOMENT, MOUNT, NODES, NOT_BLANK, NOT_EMPTY,
-    OPTION_NAME, OPTION_TEXT, PARTITION, PARTITIONS, PASSWORD, PATH, PLAIN, RESERVATION, SBATCH_EXPORT,
-    SOME_MEMORY, SWITCHES, USER, WEBHOOK_SECRET, WORD,
+    CLUSTER, COMPONENT, CONSTRAINT, DURATION, EMAIL, ENV_KEY, FILE, GPU_REQUEST, GRES, GRES_NAME, GRES_TYPE,
+    HTTP, INPUT, KEY_NAME, LABEL, LICENSES, LOGIN, MACHINE, MEMORY, MODE, MOMENT, MOUNT, MOUNTED, NODES,
+    NOT_BLANK, NOT_EMPTY, OPTION_NAME, OPTION_TEXT, PARTITION, PARTITIONS, PASSWORD, PATH, PLAIN,
+    RESERVATION, SBATCH_EXPORT, SOME_MEMORY, SWITCHES, USER, WEBHOOK_SECRET, WORD,
 };
 
 /// The limit of one field.
@@ -35,11 +35,13 @@ enum Bound {
     Texts(&'static str, usize),
     /// A map: the pattern and maximum length of its keys, the maximum length of its values, the maximum number of entries.
     Map(&'static str, usize, usize, usize),
+    /// A map: the pattern and maximum length of its keys, the maximum number of entries.
+    Keys(&'static str, usize, usize),
     /// Options of sbatch by name: the pattern and maximum length of a name, the maximum number of options.
     Options(&'static str, usize, usize),
 }
 
-use Bound::{Different, Hours, Map, Options, Signed, Text, Texts, Whole};
+use Bound::{Different, Hours, Keys, Map, Options, Signed, Text, Texts, Whole};
 
 const LONGEST_PATH: usize = 3000;
 
@@ -56,6 +58,8 @@ const BOUNDS: &[(&[&str], &[&str], Bound)] = &[
     (&["ComponentRequest"], &["nodes"], Whole(1, 1024)),
     (&["JobRequest"], &["setup"], Texts(NOT_BLANK, 4096)),
     (&["JobRequest"], &["workdir"], Text(PATH, LONGEST_PATH)),
+    (&["JobRequest"], &["files"], Keys(FILE, 200, 64)),
+    (&["FileRequest"], &["mode"], Text(MODE, 4)),
     (&["JobRequest"], &["num_gpu"], Whole(0, 8192)),
     (&["ResultRequest"], &["name"], Text(WORD, 100)),
     (&["ResultRequest"], &["json_line"], Text(PLAIN, 200)),
@@ -106,11 +110,8 @@ const BOUNDS: &[(&[&str], &[&str], Bound)] = &[
     (&["ClusterSettings"], &["host_keys"], Texts(NOT_BLANK, 16_384)),
     (&["ClusterSettings"], &["account", "conversion_partition"], Text(PARTITION, 64)),
     (&["ClusterSettings"], &["partitions"], Different(PARTITION, 64)),
-    (
-        &["ClusterSettings"],
-        &["base_results_dir", "sqsh_cache_dir", "enroot_temp_dir"],
-        Text(PATH, LONGEST_PATH),
-    ),
+    (&["ClusterSettings"], &["base_results_dir"], Text(MOUNTED, LONGEST_PATH)),
+    (&["ClusterSettings"], &["sqsh_cache_dir", "enroot_temp_dir"], Text(PATH, LONGEST_PATH)),
     (&["ClusterSettings"], &["container_mounts"], Texts(MOUNT, LONGEST_PATH)),
     (&["ClusterSettings"], &["node_local_paths"], Texts(PATH, LONGEST_PATH)),
     (&["ClusterSettings"], &["max_time_hours"], Hours),
@@ -146,7 +147,7 @@ pub(super) fn put(document: &mut Value) {
     for (schema, field, bound) in bounds() {
         if let Some(field) = document.pointer_mut(&format!("/components/schemas/{schema}/properties/{field}"))
         {
-            if let Map(..) = bound {
+            if let Map(..) | Keys(..) = bound {
                 // The macros repeat the map's own attributes there.
                 field["propertyNames"] = Value::Null;
             }
@@ -180,6 +181,11 @@ fn without_null(schema: &mut Value) {
 impl Bound {
     fn schema(self) -> Value {
         let text = |pattern: &str, longest| json!({"pattern": pattern, "minLength": 1, "maxLength": longest});
+        let names = |pattern, longest| {
+            let mut names = json!({"type": "string"});
+            merge(&mut names, text(pattern, longest));
+            names
+        };
         match self {
             Text(pattern, longest) => text(pattern, longest),
             Whole(least, most) => json!({"minimum": least, "maximum": most}),
@@ -190,16 +196,16 @@ impl Bound {
                 json!({"items": text(pattern, longest), "uniqueItems": true, "minItems": 1})
             }
             Options(pattern, longest, most) => {
-                let mut names = json!({"type": "string"});
-                merge(&mut names, text(pattern, longest));
                 let mut values = json!({"type": ["string", "number", "boolean", "null"]});
                 merge(&mut values, text(OPTION_TEXT, 1000));
-                json!({"propertyNames": names, "additionalProperties": values, "maxProperties": most})
+                json!({"propertyNames": names(pattern, longest), "additionalProperties": values, "maxProperties": most})
             }
             Map(pattern, longest_name, longest, most) => {
-                let mut names = json!({"type": "string"});
-                merge(&mut names, text(pattern, longest_name));
+                let names = names(pattern, longest_name);
                 json!({"propertyNames": names, "additionalProperties": {"maxLength": longest}, "maxProperties": most})
+            }
+            Keys(pattern, longest, most) => {
+                json!({"propertyNames": names(pattern, longest), "maxProperties": most})
             }
         }
     }

@@ -93,8 +93,11 @@ fn plain_references(part: &mut Value) {
 }
 
 /// Fields that may be any JSON, by their places among the schemas.
-const ANY_JSON: [&str; 3] =
-    ["/ResultView/properties/value", "/FileRequest/properties/json", "/ArrayMatrix/additionalProperties/items"];
+const ANY_JSON: [&str; 3] = [
+    "/ResultView/properties/value",
+    "/FileRequest/properties/json",
+    "/ArrayMatrix/additionalProperties/items",
+];
 
 /// Takes the type from fields that may be any JSON. utoipa's own types would not read them back, so they are objects until then.
 pub(super) fn any_json(document: &mut Value) {

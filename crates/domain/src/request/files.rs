@@ -83,7 +83,7 @@ pub(super) fn files(asked: &BTreeMap<String, FileRequest>, faults: &mut Faults) 
                     JobFile { base64: STANDARD.encode(content), mode: mode.unwrap_or(0o644) },
                 );
             }
-            Err(detail) => faults.add(at, "invalid", detail),
+            Err((field, code, detail)) => faults.add(format!("{at}{field}"), code, detail),
         }
     }
     if bytes > MOST_BYTES {
@@ -105,12 +105,13 @@ fn mode(text: &str) -> Option<u32> {
     u32::from_str_radix(digits, 8).ok().filter(|_| is_mode)
 }
 
-fn content(file: &FileRequest) -> Result<Vec<u8>, &'static str> {
+/// The bytes of the file, or the fault: the field, the code and what must be done.
+fn content(file: &FileRequest) -> Result<Vec<u8>, (&'static str, &'static str, &'static str)> {
     match (&file.text, &file.json, &file.base64) {
         (Some(text), None, None) => Ok(text.clone().into_bytes()),
         (None, Some(json), None) => Ok(json.to_string().into_bytes()),
-        (None, None, Some(base64)) => STANDARD.decode(base64).map_err(|_| "has content that is not base64"),
-        _ => Err("must have one of text, json and base64"),
+        (None, None, Some(base64)) => STANDARD.decode(base64).map_err(|_| ("/base64", "invalid", "must be base64")),
+        _ => Err(("", "contradiction", "must have one of text, json and base64")),
     }
 }
 
@@ -166,7 +167,7 @@ mod tests {
     #[test_case(json!({"a b": {"text": ""}}), &["/files/a b"] ; "a blank")]
     #[test_case(json!({"a": {"text": "", "json": 1}}), &["/files/a"] ; "two contents")]
     #[test_case(json!({"a": {}}), &["/files/a"] ; "no content")]
-    #[test_case(json!({"a": {"base64": "?"}}), &["/files/a"] ; "no base64")]
+    #[test_case(json!({"a": {"base64": "?"}}), &["/files/a/base64"] ; "no base64")]
     #[test_case(json!({"a": {"text": "", "mode": "4755"}}), &["/files/a/mode"] ; "a set-user-id bit")]
     #[test_case(json!({"a": {"text": ""}, "a/b": {"text": ""}}), &["/files/a"] ; "a file as a directory")]
     fn what_is_no_file_is_refused_with_its_place(body: Value, pointers: &[&str]) {

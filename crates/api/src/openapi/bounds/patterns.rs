@@ -17,6 +17,13 @@ macro_rules! path {
     };
 }
 
+/// One part of a relative path: not `.` or `..`.
+macro_rules! file_part {
+    () => {
+        r"(?:\.{0,2}[A-Za-z0-9_-][A-Za-z0-9._-]*|\.{3}[A-Za-z0-9._-]*)"
+    };
+}
+
 /// One license: a name, perhaps a server, perhaps a count.
 macro_rules! license {
     ($before:literal) => {
@@ -76,6 +83,12 @@ pub(super) const GPU_REQUEST: &str = "^(?:gres|gpus-per-node)$";
 pub(super) const ENV_KEY: &str = "^[A-Za-z_][A-Za-z0-9_]*$";
 /// `slurm::RemotePath`.
 pub(super) const PATH: &str = concat!("^", path!(""), "$");
+/// A path that containers mount: it has none of the characters that a mount must not have.
+pub(super) const MOUNTED: &str = concat!("^", path!(r",:\u0022\u0024\u0027\u0060"), "$");
+/// A file of a job: a relative path without `.` and `..` as a part.
+pub(super) const FILE: &str = concat!("^", file_part!(), "(?:/", file_part!(), ")*$");
+/// The mode of a file in octal.
+pub(super) const MODE: &str = "^0?[0-7]{3}$";
 /// `domain::Mount`: no character that ends a mount in Pyxis's list or that Pyxis's shell expands.
 pub(super) const MOUNT: &str = concat!(
     "^",

@@ -41,6 +41,9 @@ fn every_bound_is_in_the_document() {
             Texts(pattern, most) => {
                 field["items"]["pattern"] == *pattern && field["items"]["maxLength"] == most
             }
+            Keys(pattern, _, most) => {
+                field["propertyNames"]["pattern"] == *pattern && field["maxProperties"] == most
+            }
             Map(pattern, _, longest, most) => {
                 field["propertyNames"]["pattern"] == *pattern
                     && field["additionalProperties"]["maxLength"] == longest
@@ -65,7 +68,7 @@ fn every_example_of_a_text_has_its_form() {
         let (pattern, examples) = match bound {
             Text(pattern, _) => (pattern, &field["examples"]),
             Different(pattern, _) | Texts(pattern, _) => (pattern, &field["items"]["examples"]),
-            Whole(..) | Signed(_) | Hours | Map(..) | Options(..) => continue,
+            Whole(..) | Signed(_) | Hours | Keys(..) | Map(..) | Options(..) => continue,
         };
         for example in examples.as_array().into_iter().flatten() {
             let fits = example.as_str().is_some_and(|text| Regex::new(pattern).unwrap().is_match(text));
