@@ -15,16 +15,18 @@ BEYOND_SCHEMAS = {
     "contradiction", "reserved", "unknown_cluster", "unknown_partition", "unknown_key", "time_limit", "gpu_limit", "node_limit",
     "memory_limit", "cpu_limit", "gres_limit", "unknown_gpu_type", "unknown_gres", "unknown_feature", "unknown_account", "unknown_qos",
     "impossible_shape", "local_path", "remote_data", "id_conflict", "repeated",
+    "unsupported",
 }
 # The required fields of a job depend on its other fields and, for a retry, on its secrets. Those of a cluster depend on whether
 # it is added or changed.
 NEEDED = ("/name", "/image", "/action", "/network_arch", "/secret_env_vars/", "/cloud_metadata/", "/resources/memory",
-          "/results/")
+          "/results/", "/array", "/steps")
 # Texts with a grammar beyond a pattern, and numbers that are texts or depend on another number.
 BEYOND_PATTERNS = (
     "/image", "/hosts/", "/host_keys/", "/webhook/url", "/backend_details/partition", "/partitions",
     "/connect_timeout", "/poll_min", "/poll_max", "/resources/gpus_per_node", "/specs", "/docker_env_vars/",
-    "/resources/exclude", "/resources/nodelist", "/exclude", "/nodelist", "/files/", "/backend_details/begin", "/backend_details/deadline",
+    "/resources/exclude", "/resources/nodelist", "/exclude", "/nodelist", "/backend_details/begin", "/backend_details/deadline",
+    "/resources/constraint", "/constraint", "/files/", "/array", "/results/",
 )
 # Problems that depend on earlier requests.
 BEYOND_REQUESTS = {"id_conflict", "idempotency_key_reused", "cluster_changed"}
@@ -90,6 +92,18 @@ def whole_job(job, dice):
             resources["time_hours"] = min(resources["time_hours"], 4)
     if isinstance(job.get("backend_details"), dict) and "cluster_name" in job["backend_details"]:
         job["backend_details"]["cluster_name"] = "away"
+    if not job.get("steps"):
+        job.pop("steps", None)
+        job.pop("services", None)
+    else:
+        job.pop("command", None)
+    array = job.get("array")
+    if isinstance(array, dict):
+        kept = dice.choice(["values", "matrix", "indices"])
+        for other in {"values", "matrix", "indices"} - {kept}:
+            array.pop(other, None)
+        if not array.get(kept):
+            job["array"] = {"indices": "0-9"}
     if isinstance(job.get("webhook"), dict):
         job["webhook"]["url"] = "https://example.org/hook"
 

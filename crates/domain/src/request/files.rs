@@ -110,7 +110,9 @@ fn content(file: &FileRequest) -> Result<Vec<u8>, (&'static str, &'static str, &
     match (&file.text, &file.json, &file.base64) {
         (Some(text), None, None) => Ok(text.clone().into_bytes()),
         (None, Some(json), None) => Ok(json.to_string().into_bytes()),
-        (None, None, Some(base64)) => STANDARD.decode(base64).map_err(|_| ("/base64", "invalid", "must be base64")),
+        (None, None, Some(base64)) => {
+            STANDARD.decode(base64).map_err(|_| ("/base64", "invalid", "must be base64"))
+        }
         _ => Err(("", "contradiction", "must have one of text, json and base64")),
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use remote::launcher::{self, Processes};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
@@ -25,6 +25,7 @@ pub enum Launcher {
     /// `torchrun` on each node.
     Torchrun {
         /// The processes on each node. Default: one for each GPU.
+        #[serde(default, deserialize_with = "whole")]
         nproc_per_node: Option<u32>,
         /// How the nodes meet.
         #[serde(default)]
@@ -36,6 +37,7 @@ pub enum Launcher {
     /// `accelerate launch` on each node.
     Accelerate {
         /// The processes on each node. Default: one for each GPU.
+        #[serde(default, deserialize_with = "whole")]
         nproc_per_node: Option<u32>,
         /// Further options of `accelerate launch`, such as `--mixed_precision=bf16`.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -44,6 +46,7 @@ pub enum Launcher {
     /// `DeepSpeed`'s launcher on each node. It needs no SSH between nodes.
     Deepspeed {
         /// The processes on each node. Default: one for each GPU.
+        #[serde(default, deserialize_with = "whole")]
         nproc_per_node: Option<u32>,
         /// Further options of `deepspeed.launcher.launch`.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -63,6 +66,22 @@ pub enum Launcher {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         args: Vec<String>,
     },
+}
+
+/// A whole number, which some clients write as `8.0`.
+fn whole<'de, D: Deserializer<'de>>(input: D) -> Result<Option<u32>, D::Error> {
+    let Some(number) = Option::<f64>::deserialize(input)? else { return Ok(None) };
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "the comparison finds what was lost"
+    )]
+    let whole = number as u32;
+    if f64::from(whole).total_cmp(&number).is_eq() {
+        Ok(Some(whole))
+    } else {
+        Err(D::Error::custom(format_args!("{number} is no whole number")))
+    }
 }
 
 /// What makes a Ray cluster.
@@ -211,6 +230,8 @@ mod tests {
             let (launcher, faults) = read(&json!(kind));
             assert!(launcher.is_some() && faults.is_empty(), "{kind}: {faults:?}");
         }
+        let spelled = |number: Value| read(&json!({"kind": "deepspeed", "nproc_per_node": number}));
+        assert_eq!(spelled(json!(8.0)), spelled(json!(8)));
     }
 
     #[test_case(&json!("pdsh"), "/launcher" ; "another kind")]
@@ -220,6 +241,8 @@ mod tests {
     #[test_case(&json!({"nproc_per_node": 2}), "/launcher" ; "no kind")]
     #[test_case(&json!(3), "/launcher" ; "a number")]
     #[test_case(&json!({"kind": "torchrun", "nproc_per_node": 0}), "/launcher/nproc_per_node" ; "no process")]
+    #[test_case(&json!({"kind": "torchrun", "nproc_per_node": 1.5}), "/launcher" ; "half a process")]
+    #[test_case(&json!({"kind": "torchrun", "nproc_per_node": -1}), "/launcher" ; "less than no process")]
     #[test_case(&json!({"kind": "torchrun", "args": ["ok", "a\nb"]}), "/launcher/args/1" ; "two lines")]
     #[test_case(&json!({"kind": "mpi", "plugin": "pmix; rm"}), "/launcher/plugin" ; "no plugin")]
     fn what_is_no_launcher_is_refused_with_its_place(body: &Value, pointer: &str) {

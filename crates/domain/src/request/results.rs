@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use regex::bytes::{Regex, RegexBuilder};
 use serde::{Deserialize, Serialize};
-use slurm::{InvalidName, RemotePath};
+use slurm::RemotePath;
 use strum::Display;
 use utoipa::ToSchema;
 
@@ -130,10 +130,13 @@ fn source(
                     "is only for json_line and regex; leave it out",
                 );
             }
-            file(&path, home)
-                .map_err(|detail| faults.add(format!("{at}/json_file"), "invalid", detail))
-                .map(|path| ResultSource::JsonFile { path })
-                .ok()
+            let path = file(&path, home);
+            if path.is_none() {
+                let detail =
+                    "must be a file in the job's results directory: a relative path such as scores.json";
+                faults.add(format!("{at}/json_file"), "invalid", detail);
+            }
+            path.map(|path| ResultSource::JsonFile { path })
         }
         (None, None, Some(pattern)) => {
             let checked = expression(&pattern);
@@ -154,18 +157,14 @@ fn source(
 }
 
 /// The path below the results directory, in one spelling. `home`: that directory, if it is known already.
-fn file(text: &str, home: Option<&RemotePath>) -> Result<String, String> {
-    let root: RemotePath = "/results".parse().map_err(|error: InvalidName| error.to_string())?;
-    let (path, home) = match (text.starts_with('/'), home) {
-        (true, Some(home)) => (text.parse::<RemotePath>(), home),
-        (true, None) => (Ok(root.clone()), &root),
-        (false, _) => (root.join(text), &root),
+fn file(text: &str, home: Option<&RemotePath>) -> Option<String> {
+    let root: RemotePath = "/results".parse().ok()?;
+    let (path, home) = match home.filter(|_| text.starts_with('/')) {
+        Some(home) => (text.parse().ok()?, home),
+        None if text.starts_with('/') => return None,
+        None => (root.join(text).ok()?, &root),
     };
-    let path = path.map_err(|error| error.to_string())?;
-    let below = path.as_str().strip_prefix(home.as_str()).and_then(|rest| rest.strip_prefix('/'));
-    below.map(str::to_owned).ok_or_else(|| {
-        "must be a file in the job's results directory: a relative path such as scores.json".to_owned()
-    })
+    path.as_str().strip_prefix(home.as_str())?.strip_prefix('/').map(str::to_owned)
 }
 
 /// The compiled expression of a rule. A job's owner chooses it and the text that it searches, so its size is limited.
@@ -228,12 +227,12 @@ mod tests {
     #[test_case("a\u{0}" => None; "NUL")]
     #[test_case("" => None; "nothing")]
     fn a_file_is_in_the_results_directory(path: &str) -> Option<String> {
-        file(path, Some(&HOME.parse().unwrap())).ok()
+        file(path, Some(&HOME.parse().unwrap()))
     }
 
     #[test]
     fn an_absolute_path_needs_a_known_directory() {
-        assert!(file(&format!("{HOME}/a.json"), None).is_err() && file("/results/a", None).is_err());
+        assert!(file(&format!("{HOME}/a.json"), None).is_none() && file("/results/a", None).is_none());
     }
 
     #[test_case(json!([{"name": "a"}]), "/results/0 required"; "no kind")]

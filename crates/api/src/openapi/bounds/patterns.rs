@@ -87,6 +87,11 @@ pub(super) const PATH: &str = concat!("^", path!(""), "$");
 pub(super) const MOUNTED: &str = concat!("^", path!(r",:\u0022\u0024\u0027\u0060"), "$");
 /// A file of a job: a relative path without `.` and `..` as a part.
 pub(super) const FILE: &str = concat!("^", file_part!(), "(?:/", file_part!(), ")*$");
+/// A plugin of `srun --mpi`.
+pub(super) const MPI_PLUGIN: &str = "^[a-z0-9_]+$";
+/// `slurm::TaskSet`, but for the order and the size of its ranges.
+pub(super) const INDICES: &str =
+    r"^[0-9]{1,7}(?:-[0-9]{1,7}(?::[0-9]{1,7})?)?(?:,[0-9]{1,7}(?:-[0-9]{1,7}(?::[0-9]{1,7})?)?)*$";
 /// The mode of a file in octal.
 pub(super) const MODE: &str = "^0?[0-7]{3}$";
 /// `domain::Mount`: no character that ends a mount in Pyxis's list or that Pyxis's shell expands.

@@ -14,7 +14,10 @@ use super::*;
 
 /// A field's schema; of an object that can be null, the object's.
 fn field<'a>(document: &'a Value, schema: &str, name: &str) -> &'a Value {
-    let field = &document["components"]["schemas"][schema]["properties"][name];
+    let schema = &document["components"]["schemas"][schema];
+    let variants = schema["oneOf"].as_array().into_iter().flatten();
+    let mut fields = variants.chain([schema]).map(|variant| &variant["properties"][name]);
+    let field = fields.find(|field| !field.is_null()).unwrap_or(&Value::Null);
     let object = field["oneOf"][0]["$ref"].as_str();
     object.and_then(|place| document.pointer(place.trim_start_matches('#'))).unwrap_or(field)
 }
@@ -55,8 +58,10 @@ fn every_bound_is_in_the_document() {
 }
 
 #[test]
-fn memory_as_a_text_has_its_form() {
+fn memory_and_launchers_as_a_text_have_their_forms() {
     let document = crate::openapi();
+    let kinds = ["plain", "per_node", "torchrun", "accelerate", "deepspeed", "mpi", "ray"];
+    assert_eq!(document["components"]["schemas"]["LauncherBody"]["oneOf"][0]["enum"], json!(kinds));
     assert_eq!(document["components"]["schemas"]["MemoryBody"]["oneOf"][0]["pattern"], MEMORY);
 }
 
