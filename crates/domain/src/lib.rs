@@ -65,7 +65,7 @@ pub use request::{
     container_job::{ContainerImages, ContainerJob, ResultsDir, container_job_pointer},
     cosmos,
     files::{FileRequest, JobFile},
-    launcher::{Launcher, LauncherBody},
+    launcher::{Launcher, LauncherBody, LauncherSettings},
     limits,
     options::cluster_options,
     options_body::{GresRequest, MemoryBody, ResourcesRequest},

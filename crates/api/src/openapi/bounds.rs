@@ -60,9 +60,9 @@ const BOUNDS: &[(&[&str], &[&str], Bound)] = &[
     (&["JobRequest"], &["workdir"], Text(PATH, LONGEST_PATH)),
     (&["JobRequest"], &["files"], Keys(FILE, 200, 64)),
     (&["FileRequest"], &["mode"], Text(MODE, 4)),
-    (&["Launcher"], &["args"], Texts(PLAIN, 1000)),
-    (&["Launcher"], &["nproc_per_node"], Whole(1, 1024)),
-    (&["Launcher"], &["plugin"], Text(MPI_PLUGIN, 32)),
+    (&["LauncherSettings"], &["args"], Texts(PLAIN, 1000)),
+    (&["LauncherSettings"], &["nproc_per_node"], Whole(1, 1024)),
+    (&["LauncherSettings"], &["plugin"], Text(MPI_PLUGIN, 32)),
     (&["ArrayRequest"], &["indices"], Text(INDICES, 10_000)),
     (&["ArrayRequest"], &["matrix"], Keys(ENV_KEY, 128, 100)),
     (&["JobRequest"], &["num_gpu"], Whole(0, 8192)),
@@ -150,7 +150,8 @@ fn bounds() -> impl Iterator<Item = (&'static str, &'static str, Bound)> {
 /// Adds the limits. A test finds rows without a field.
 pub(super) fn put(document: &mut Value) {
     for (schema, field, bound) in bounds() {
-        for field in fields(document, schema, field) {
+        if let Some(field) = document.pointer_mut(&format!("/components/schemas/{schema}/properties/{field}"))
+        {
             if let Map(..) | Keys(..) = bound {
                 // The macros repeat the map's own attributes there.
                 field["propertyNames"] = Value::Null;
@@ -160,8 +161,7 @@ pub(super) fn put(document: &mut Value) {
     }
     // Memory and launchers are a text or an object, and the macros describe the text of an untagged enum without attributes.
     merge(&mut document["components"]["schemas"]["MemoryBody"]["oneOf"][0], Text(MEMORY, 10).schema());
-    let kinds = fields(document, "Launcher", "kind");
-    let kinds: Vec<Value> = kinds.into_iter().map(|kind| kind["enum"][0].clone()).collect();
+    let kinds = document["components"]["schemas"]["LauncherSettings"]["properties"]["kind"]["enum"].clone();
     merge(&mut document["components"]["schemas"]["LauncherBody"]["oneOf"][0], json!({"enum": kinds}));
     let parameters =
         operations(document).filter_map(|operation| operation.get_mut("parameters")?.as_array_mut());
@@ -172,16 +172,6 @@ pub(super) fn put(document: &mut Value) {
             merge(&mut parameter["schema"], bound.schema());
         }
     }
-}
-
-/// The field of a schema, or of each of its variants that has it.
-fn fields<'a>(document: &'a mut Value, schema: &str, field: &str) -> Vec<&'a mut Value> {
-    let schema = &mut document["components"]["schemas"][schema];
-    let variants = match schema.get("oneOf") {
-        Some(_) => schema["oneOf"].as_array_mut().into_iter().flatten().collect(),
-        None => vec![schema],
-    };
-    variants.into_iter().filter_map(|variant| variant.get_mut("properties")?.get_mut(field)).collect()
 }
 
 fn without_null(schema: &mut Value) {

@@ -39,9 +39,6 @@ pub(super) fn put(document: &mut Value) {
         name_object(document, schema, field, name);
     }
     let schemas = &mut document["components"]["schemas"];
-    for variant in schemas["Launcher"]["oneOf"].as_array_mut().into_iter().flatten() {
-        variant["additionalProperties"] = false.into();
-    }
     for (schema, kinds) in KINDS {
         merge(&mut schemas[schema]["properties"]["kind"], json!({"enum": kinds}));
     }

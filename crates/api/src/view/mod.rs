@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
-use domain::{Attempt, Cluster, Job, JobArray, JobComponent, JobId, Launcher, Run, Work};
+use domain::{Attempt, Cluster, Job, JobArray, JobComponent, JobId, Launcher, LauncherSettings, Run, Work};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use slurm::SlurmJobId;
@@ -77,7 +77,7 @@ pub(crate) struct JobView {
     /// The services beside them.
     pub services: Vec<ComponentView>,
     /// How the command becomes processes; null for `tasks_per_node` processes on each node.
-    #[schema(value_type = Option<Launcher>)]
+    #[schema(value_type = Option<LauncherSettings>)]
     pub launcher: Option<Launcher>,
     /// The lines that run before the program of each task.
     pub setup: Vec<String>,
@@ -154,6 +154,7 @@ pub(crate) struct ComponentView {
     /// The number of its nodes.
     pub nodes: u32,
     /// How the command becomes processes; null for the job's.
+    #[schema(value_type = Option<LauncherSettings>)]
     pub launcher: Option<Launcher>,
     /// Whether it starts together with the step before it.
     pub with_previous: bool,

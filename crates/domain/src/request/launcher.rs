@@ -14,58 +14,60 @@ const MOST_ARGS: usize = 64;
 const LONGEST_ARG: usize = 1000;
 
 /// How the command becomes processes. Each of them runs the command.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Launcher {
-    /// One process, on the first node.
     Plain {},
-    /// `tasks_per_node` processes on each node. On several nodes they have `WORLD_SIZE` (the number of nodes), `NODE_RANK`,
-    /// `NUM_GPU_PER_NODE`, `MASTER_ADDR` and `MASTER_PORT`.
     PerNode {},
-    /// `torchrun` on each node.
-    Torchrun {
-        /// The processes on each node. Default: one for each GPU.
-        #[serde(default, deserialize_with = "whole")]
-        nproc_per_node: Option<u32>,
-        /// How the nodes meet.
-        #[serde(default)]
-        rendezvous: Rendezvous,
-        /// Further options of `torchrun`, such as `--max-restarts=3`.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        args: Vec<String>,
-    },
-    /// `accelerate launch` on each node.
-    Accelerate {
-        /// The processes on each node. Default: one for each GPU.
-        #[serde(default, deserialize_with = "whole")]
-        nproc_per_node: Option<u32>,
-        /// Further options of `accelerate launch`, such as `--mixed_precision=bf16`.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        args: Vec<String>,
-    },
-    /// `DeepSpeed`'s launcher on each node. It needs no SSH between nodes.
-    Deepspeed {
-        /// The processes on each node. Default: one for each GPU.
-        #[serde(default, deserialize_with = "whole")]
-        nproc_per_node: Option<u32>,
-        /// Further options of `deepspeed.launcher.launch`.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        args: Vec<String>,
-    },
-    /// `tasks_per_node` processes on each node, which Slurm starts for MPI. They have `RANK`, `LOCAL_RANK` and `WORLD_SIZE`.
-    Mpi {
-        /// The plugin, as `srun --mpi=list` names it, such as `pmix`. Default: `MpiDefault` of the cluster's Slurm.
-        plugin: Option<String>,
-    },
-    /// A Ray cluster on the job's nodes. The command runs once, on the first node, with `RAY_ADDRESS`.
-    Ray {
-        /// What makes the cluster.
-        #[serde(default)]
-        bootstrap: Bootstrap,
-        /// Further options of `ray start`, such as `--object-store-memory=8000000000`.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        args: Vec<String>,
-    },
+    Torchrun { nproc_per_node: Option<u32>, rendezvous: Rendezvous, args: Vec<String> },
+    Accelerate { nproc_per_node: Option<u32>, args: Vec<String> },
+    Deepspeed { nproc_per_node: Option<u32>, args: Vec<String> },
+    Mpi { plugin: Option<String> },
+    Ray { bootstrap: Bootstrap, args: Vec<String> },
+}
+
+/// A kind of launcher.
+///
+/// - `plain`: one process, on the first node.
+/// - `per_node`: `tasks_per_node` processes on each node. On several nodes they have `WORLD_SIZE` (the number of nodes), `NODE_RANK`,
+///   `NUM_GPU_PER_NODE`, `MASTER_ADDR` and `MASTER_PORT`.
+/// - `torchrun`: `torchrun` on each node.
+/// - `accelerate`: `accelerate launch` on each node.
+/// - `deepspeed`: `DeepSpeed`'s launcher on each node. It needs no SSH between nodes.
+/// - `mpi`: `tasks_per_node` processes on each node, which Slurm starts for MPI. They have `RANK`, `LOCAL_RANK` and `WORLD_SIZE`.
+/// - `ray`: a Ray cluster on the job's nodes. The command runs once, on the first node, with `RAY_ADDRESS`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema, strum::Display, strum::EnumIter)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+#[schema(rename_all = "snake_case")]
+pub enum LauncherKind {
+    Plain,
+    PerNode,
+    Torchrun,
+    Accelerate,
+    Deepspeed,
+    Mpi,
+    Ray,
+}
+
+/// A launcher with its settings.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LauncherSettings {
+    #[schema(inline)]
+    pub kind: LauncherKind,
+    /// Of `torchrun`, `accelerate` and `deepspeed`: the processes on each node. Default: one for each GPU.
+    #[serde(default, deserialize_with = "whole")]
+    pub nproc_per_node: Option<u32>,
+    /// Of `torchrun`: how the nodes meet. Default: `c10d`.
+    pub rendezvous: Option<Rendezvous>,
+    /// Of `torchrun`, `accelerate`, `deepspeed` and `ray`: further options of `torchrun`, `accelerate launch`,
+    /// `deepspeed.launcher.launch` or `ray start`, such as `--max-restarts=3`.
+    pub args: Option<Vec<String>>,
+    /// Of `mpi`: the plugin, as `srun --mpi=list` names it, such as `pmix`. Default: `MpiDefault` of the cluster's Slurm.
+    pub plugin: Option<String>,
+    /// Of `ray`: what makes the cluster. Default: `steps`.
+    pub bootstrap: Option<Bootstrap>,
 }
 
 /// A whole number, which some clients write as `8.0`.
@@ -113,50 +115,19 @@ pub enum LauncherBody {
     /// Its kind, such as `torchrun`.
     Kind(String),
     /// With its settings.
-    Settings(Launcher),
+    Settings(LauncherSettings),
 }
 
 impl Launcher {
     /// The launcher of a request. `at`: its place.
     pub(super) fn from_request(body: &Value, at: &str, faults: &mut Faults) -> Option<Self> {
         let body = if let Value::String(kind) = body { json!({"kind": kind}) } else { body.clone() };
-        let launcher = match serde_json::from_value::<Self>(body) {
-            Ok(launcher) => launcher,
+        match serde_json::from_value::<LauncherSettings>(body) {
+            Ok(settings) => Some(settings.launcher(at, faults)),
             Err(error) => {
                 let advice = "write a kind such as \"torchrun\", or an object with `kind` and its settings";
                 faults.add(at, "invalid", format_args!("is not a launcher ({error}); {advice}"));
-                return None;
-            }
-        };
-        launcher.check(at, faults);
-        Some(launcher)
-    }
-
-    fn check(&self, at: &str, faults: &mut Faults) {
-        let (number, args) = match self {
-            Self::Torchrun { nproc_per_node, args, .. }
-            | Self::Accelerate { nproc_per_node, args }
-            | Self::Deepspeed { nproc_per_node, args } => (*nproc_per_node, args.as_slice()),
-            Self::Ray { args, .. } => (None, args.as_slice()),
-            Self::Plain {} | Self::PerNode {} | Self::Mpi { .. } => (None, [].as_slice()),
-        };
-        if let Some(number) = number {
-            faults.within(&format!("{at}/nproc_per_node"), number, 1..=MOST_PROCESSES);
-        }
-        if args.len() > MOST_ARGS {
-            faults.add(format!("{at}/args"), "too_many", format_args!("must have at most {MOST_ARGS} words"));
-        }
-        for (place, arg) in args.iter().enumerate() {
-            if arg.is_empty() || arg.len() > LONGEST_ARG || arg.contains(char::is_control) {
-                let detail = format_args!("must be 1 to {LONGEST_ARG} bytes without control characters");
-                faults.add(format!("{at}/args/{place}"), "invalid", detail);
-            }
-        }
-        if let Self::Mpi { plugin: Some(plugin) } = self {
-            let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
-            if plugin.is_empty() || plugin.len() > 32 || !plugin.chars().all(plain) {
-                let detail = "must be 1 to 32 of a-z 0-9 _, such as `pmix`; `srun --mpi=list` lists them";
-                faults.add(format!("{at}/plugin"), "invalid", detail);
+                None
             }
         }
     }
@@ -208,6 +179,71 @@ impl Launcher {
     }
 }
 
+impl LauncherSettings {
+    fn launcher(mut self, at: &str, faults: &mut Faults) -> Launcher {
+        self.check(at, faults);
+        let mut args = || self.args.take().unwrap_or_default();
+        let launcher = match self.kind {
+            LauncherKind::Plain => Launcher::Plain {},
+            LauncherKind::PerNode => Launcher::PerNode {},
+            LauncherKind::Torchrun => Launcher::Torchrun {
+                nproc_per_node: self.nproc_per_node.take(),
+                rendezvous: self.rendezvous.take().unwrap_or_default(),
+                args: args(),
+            },
+            LauncherKind::Accelerate => {
+                Launcher::Accelerate { nproc_per_node: self.nproc_per_node.take(), args: args() }
+            }
+            LauncherKind::Deepspeed => {
+                Launcher::Deepspeed { nproc_per_node: self.nproc_per_node.take(), args: args() }
+            }
+            LauncherKind::Mpi => Launcher::Mpi { plugin: self.plugin.take() },
+            LauncherKind::Ray => {
+                Launcher::Ray { bootstrap: self.bootstrap.take().unwrap_or_default(), args: args() }
+            }
+        };
+        // What is left belongs to other launchers.
+        let left = [
+            ("nproc_per_node", self.nproc_per_node.is_some()),
+            ("rendezvous", self.rendezvous.is_some()),
+            ("args", self.args.is_some()),
+            ("plugin", self.plugin.is_some()),
+            ("bootstrap", self.bootstrap.is_some()),
+        ];
+        for (field, _) in left.iter().filter(|(_, is_left)| *is_left) {
+            faults.add(
+                format!("{at}/{field}"),
+                "contradiction",
+                format_args!("is no setting of `{}`", self.kind),
+            );
+        }
+        launcher
+    }
+
+    fn check(&self, at: &str, faults: &mut Faults) {
+        if let Some(number) = self.nproc_per_node {
+            faults.within(&format!("{at}/nproc_per_node"), number, 1..=MOST_PROCESSES);
+        }
+        let args = self.args.as_deref().unwrap_or_default();
+        if args.len() > MOST_ARGS {
+            faults.add(format!("{at}/args"), "too_many", format_args!("must have at most {MOST_ARGS} words"));
+        }
+        for (place, arg) in args.iter().enumerate() {
+            if arg.is_empty() || arg.len() > LONGEST_ARG || arg.contains(char::is_control) {
+                let detail = format_args!("must be 1 to {LONGEST_ARG} bytes without control characters");
+                faults.add(format!("{at}/args/{place}"), "invalid", detail);
+            }
+        }
+        if let Some(plugin) = &self.plugin {
+            let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+            if plugin.is_empty() || plugin.len() > 32 || !plugin.chars().all(plain) {
+                let detail = "must be 1 to 32 of a-z 0-9 _, such as `pmix`; `srun --mpi=list` lists them";
+                faults.add(format!("{at}/plugin"), "invalid", detail);
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use test_case::test_case;
@@ -237,7 +273,7 @@ mod tests {
     #[test_case(&json!("pdsh"), "/launcher" ; "another kind")]
     #[test_case(&json!({"kind": "ray", "bootstrap": "ssh"}), "/launcher" ; "another bootstrap")]
     #[test_case(&json!({"kind": "ray", "args": [""]}), "/launcher/args/0" ; "an empty word")]
-    #[test_case(&json!({"kind": "plain", "args": []}), "/launcher" ; "a setting of another launcher")]
+    #[test_case(&json!({"kind": "plain", "args": []}), "/launcher/args" ; "a setting of another launcher")]
     #[test_case(&json!({"nproc_per_node": 2}), "/launcher" ; "no kind")]
     #[test_case(&json!(3), "/launcher" ; "a number")]
     #[test_case(&json!({"kind": "torchrun", "nproc_per_node": 0}), "/launcher/nproc_per_node" ; "no process")]

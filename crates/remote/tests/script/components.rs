@@ -235,7 +235,14 @@ fn a_service_that_ends_before_the_steps_ends_the_job(code: u8, expected: i32) {
     let node = Node::new();
     let serve = format!("until [ -e $SITE/steps ]; do sleep 0.1; done; exit {code}");
     let step = "trap 'echo saved; exit 0' TERM; touch $SITE/steps; while :; do sleep 0.1; done";
-    let script = table(&node, &[("model", Kind::Service, &serve), ("score", Kind::Step, step)]);
+    let script = table(
+        &node,
+        &[
+            ("model", Kind::Service, &serve),
+            ("score", Kind::Step, step),
+            ("report", Kind::Step, "echo never"),
+        ],
+    );
     let output = node.run(&script, 42, 0);
     assert_eq!(output.status.code(), Some(expected), "{}", stderr(&output));
     assert_eq!(String::from_utf8_lossy(&output.stdout), "saved\n");

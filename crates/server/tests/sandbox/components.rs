@@ -89,7 +89,7 @@ fn a_setup_that_fails_is_the_reason_of_the_end() {
 }
 
 /// Stands in for torchrun: it prints its words, and runs the command once.
-const TORCHRUN: &str = "#!/bin/bash\necho \"launched with $*\"\nwhile [ \"$1\" != --no-python ]; do shift; done\nshift\nexec \"$@\"\n";
+const TORCHRUN: &str = "#!/bin/bash\necho \"launched with $*\"\nuntil [ \"$1\" = --no_python ]; do shift; done\nshift\nexec \"$@\"\n";
 
 #[test]
 fn torchrun_is_started_on_each_node_with_where_to_meet() {
@@ -107,7 +107,7 @@ fn torchrun_is_started_on_each_node_with_where_to_meet() {
     for rank in 0..2 {
         assert!(out.contains(&format!("node {rank} of 2\n")), "{out}");
         let words = format!(
-            "launched with --nnodes=2 --nproc-per-node=2 --node-rank={rank} --master-addr={first} --master-port="
+            "launched with --nnodes=2 --nproc_per_node=2 --node_rank={rank} --master_addr={first} --master_port="
         );
         assert!(out.contains(&words), "{words}: {out}");
     }

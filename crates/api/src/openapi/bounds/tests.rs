@@ -14,10 +14,7 @@ use super::*;
 
 /// A field's schema; of an object that can be null, the object's.
 fn field<'a>(document: &'a Value, schema: &str, name: &str) -> &'a Value {
-    let schema = &document["components"]["schemas"][schema];
-    let variants = schema["oneOf"].as_array().into_iter().flatten();
-    let mut fields = variants.chain([schema]).map(|variant| &variant["properties"][name]);
-    let field = fields.find(|field| !field.is_null()).unwrap_or(&Value::Null);
+    let field = &document["components"]["schemas"][schema]["properties"][name];
     let object = field["oneOf"][0]["$ref"].as_str();
     object.and_then(|place| document.pointer(place.trim_start_matches('#'))).unwrap_or(field)
 }

@@ -234,7 +234,7 @@ for _tao_place in "${!_tao_names[@]}"; do
   fi
   _tao_start "$_tao_place"
 done
-_tao_await_steps
+if [ -z "$_tao_cause" ]; then _tao_await_steps; fi
 for _tao_serve in 0 1 2; do _tao_end_all "$_tao_serve"; done
 if ((_tao_ended)); then exit "$_tao_ended"; fi
 if ((_tao_limited)); then
