@@ -161,15 +161,18 @@ fn program() -> Program {
     })
 }
 
-fn born(entry: &Submission) -> Born {
-    let text = entry.files.iter().find(|file| file.path == entry.script_path);
-    let text = text.map(|file| String::from_utf8_lossy(&file.bytes)).unwrap_or_default();
-    let script = Script {
-        claims: text.contains(r#"ln -sT -- "$_tao_id" "$_tao_state/run""#)
+fn script(text: &str) -> Script {
+    Script {
+        claims: text.contains(r#"ln -sT -- "$_tao_holder" "$_tao_state/run""#)
             && text.contains("_tao_stop_here 120 "),
         looks: text.contains("\n[ -n \"$_tao_fence\" ] || _tao_stop_here 120 "),
         notes: text.contains(r#""$_tao_state/status_from""#),
-    };
+    }
+}
+
+fn born(entry: &Submission) -> Born {
+    let text = entry.files.iter().find(|file| file.path == entry.script_path);
+    let text = text.map(|file| String::from_utf8_lossy(&file.bytes)).unwrap_or_default();
     let word = |name: &str| {
         let line = text.lines().find_map(|line| line.strip_prefix(name))?;
         Some(line.trim_matches('\'').to_owned()).filter(|word| !word.is_empty())
@@ -183,7 +186,7 @@ fn born(entry: &Submission) -> Born {
     Born {
         name: entry.key.name.clone(),
         owner: owner(),
-        script,
+        script: script(&text),
         state_dir: entry.state_dir.to_string(),
         results: word("readonly _tao_results="),
         image: target(),
@@ -192,12 +195,15 @@ fn born(entry: &Submission) -> Born {
 
 #[cfg(test)]
 mod tests {
-    use super::program;
+    use super::{program, script};
 
     /// A guard that is worded anew, and so no longer found here, would weaken the simulated cluster without a word.
     #[test]
     fn the_real_program_has_the_guards_that_the_simulated_one_copies() {
         let found = program();
         assert!(found.claims && found.yields, "{found:?}");
+        // A test of its own keeps this file the same as the script that is submitted.
+        let found = script(include_str!("../../../remote/tests/rendered/plain.sbatch"));
+        assert!(found.claims && found.looks && found.notes, "{found:?}");
     }
 }
