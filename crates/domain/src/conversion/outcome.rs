@@ -278,10 +278,11 @@ fn enroot_error(err_tail: &[u8], code: u8) -> String {
     format!("enroot import exited with code {code}: {}", error_line(err_tail))
 }
 
-/// The last line with an error, or else the last line. An answer that is not JSON has its error of HTTP before it, if it has one.
+/// The last line with an error, or else the last line that is not srun's report of the end. An answer that is not JSON has its error of
+/// HTTP before it, if it has one.
 fn error_line(err_tail: &[u8]) -> String {
     let text = String::from_utf8_lossy(err_tail);
-    let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("srun: "));
     let is_error = |line: &&str| {
         ["[ERROR]", "curl: (", "Checksum mismatch", "FATAL ERROR", "tao-slurm:"]
             .iter()

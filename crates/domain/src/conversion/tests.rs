@@ -235,6 +235,8 @@ fn the_status_of_an_answer_says_more_than_its_page() {
     let both = b"[ERROR] URL https://r.io/token returned error code: 401 Unauthorized\n[ERROR] Could not process JSON input\n";
     assert!(error(both).ends_with("401 Unauthorized"));
     assert!(error(b"[INFO] x\n[ERROR] Could not process JSON input\n").ends_with("JSON input"));
+    let ended = b"[INFO] Authenticating with user: ann\nsrun: error: cpu01: task 0: Exited with exit code 1\nsrun: launch/slurm: _step_signal: x\n";
+    assert!(error(ended).ends_with("[INFO] Authenticating with user: ann"), "{}", error(ended));
 }
 
 #[test]
