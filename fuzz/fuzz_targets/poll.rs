@@ -19,10 +19,12 @@ fn question(stdout: &[u8]) -> Poll {
             state_dir: "/lustre/state".parse().ok()?,
             status: Vec::new(),
             signs_of_life: "/lustre/logs".parse().ok(),
+            index: None,
         })
     };
     Poll {
         jobs: ["running", "tao-job-1"].into_iter().filter_map(watched).collect(),
+        arrays: Vec::new(),
         status_bytes_per_file: 1000,
         status_bytes_total: 4000,
         others: "tao-".parse().ok(),

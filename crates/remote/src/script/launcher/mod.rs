@@ -113,7 +113,7 @@ pub struct Start {
     pub ranks: Vec<&'static str>,
     /// The variables of its tasks.
     pub variables: Vec<(EnvKey, Value)>,
-    /// Whether its processes write down their codes themselves, as [`RECORD`] does.
+    /// Whether its processes write down their codes themselves.
     pub records: bool,
     /// What each task runs.
     pub program: Vec<String>,
