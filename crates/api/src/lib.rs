@@ -87,6 +87,8 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(jobs::events::get_job_events))
         .routes(routes!(events::list_events))
         .routes(routes!(jobs::read::get_job_attempts))
+        .routes(routes!(jobs::tasks::list_tasks))
+        .routes(routes!(jobs::tasks::get_task))
         .routes(routes!(jobs::timeline::get_job_timeline))
         .routes(routes!(jobs::results::get_job_results))
         .routes(routes!(jobs::read::get_job_script))

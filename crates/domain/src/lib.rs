@@ -39,7 +39,7 @@ pub use conversion::{
 };
 pub use image::{ImageRef, InvalidImage, LaunchImage};
 pub use job::{
-    array::{ArrayState, AttemptTally, TaskCounts, TaskOutcome},
+    array::{ArrayState, AttemptTally, NewestRun, TaskCounts, TaskOutcome, TaskStatus, Told},
     attempt::{Attempt, AttemptPlace, Outcome, PastFailure, Verdict},
     cleanup::{PendingCleanup, cleanup_is_retried, next_purge_wait},
     identity::{AttemptNo, JobId, OUR_NAMES, Origin},
@@ -51,6 +51,7 @@ pub use job::{
     status::{Phase, Source, Status},
     stored::{ActiveJob, DesiredState, Job, Owner},
     submit_fence::SubmitFence,
+    task_selection::{CancelRequest, TaskSelection},
 };
 pub use launch::{StagingError, plan_submission};
 pub use progress::{

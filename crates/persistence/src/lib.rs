@@ -43,14 +43,18 @@ pub use events::{
 };
 pub use jobs::{
     deletions::{PurgeTarget, Purges},
-    desired_state::Requested,
+    desired_state::{Requested, Retry},
     insert::{InsertWith, Inserted, NewJob},
     lane::Lane,
     leases::{DueJobs, Lease, LeaseTerms},
     queries::{JobFilter, JobPage, JobVersion, Viewer},
     results::StoredResults,
     steps::{StepRecord, StepRecords},
-    tasks::{ActiveArray, ConcludedTask, EndedTask, ObservedTask, TaskRecords, TaskRun},
+    tasks::{
+        ended::{ConcludedTask, EndedTask, TaskRecords},
+        newest::TaskRun,
+        polled::{ActiveArray, ObservedTask, TaskPolls},
+    },
 };
 pub use listen::{DueListener, DueNotice, DueNotices, JobListener, JobNotice};
 pub use polls::{

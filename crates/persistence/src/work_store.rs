@@ -8,7 +8,12 @@ use std::fmt::Debug;
 use crate::{
     clusters::{partitions::PartitionTurns, rpc_budgets::RpcBudgets, stored::Incarnations},
     conversions::{ConversionRecords, ConversionTurns, ImageRequests},
-    jobs::{deletions::Purges, leases::DueJobs, steps::StepRecords, tasks::TaskRecords},
+    jobs::{
+        deletions::Purges,
+        leases::DueJobs,
+        steps::StepRecords,
+        tasks::{ended::TaskRecords, polled::TaskPolls},
+    },
     polls::{observations::Observations, orphans::OrphanRecords, turns::PollTurns},
     store::Store,
 };
@@ -16,6 +21,7 @@ use crate::{
 pub trait WorkStore:
     DueJobs
     + StepRecords
+    + TaskPolls
     + TaskRecords
     + Purges
     + PollTurns

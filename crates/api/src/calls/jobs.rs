@@ -27,6 +27,7 @@ mod once;
 mod page_token;
 pub(crate) mod read;
 pub(crate) mod results;
+pub(crate) mod tasks;
 pub(crate) mod timeline;
 pub(crate) mod validate;
 mod wait;

@@ -5,6 +5,7 @@ use axum::{
     http::{header, request::Parts},
 };
 use domain::{Cluster, ClusterName, JobId};
+use serde::de::DeserializeOwned;
 use tracing::{Span, field};
 
 use crate::{
@@ -68,10 +69,20 @@ pub(crate) fn name_job(id: JobId) {
     Span::current().record("job.id", field::display(id));
 }
 
-async fn text_in_path(parts: &mut Parts, app: &App) -> Result<String, Problem> {
-    let text = Path::<String>::from_request_parts(parts, app).await;
+async fn text_in_path<T: DeserializeOwned + Send>(parts: &mut Parts, app: &App) -> Result<T, Problem> {
+    let text = Path::<T>::from_request_parts(parts, app).await;
     let wrong = |_| Problem::new(Kind::BadRequest, "The path is not valid percent-encoded UTF-8.");
     text.map(|Path(text)| text).map_err(wrong)
+}
+
+fn job_id(text: &str) -> Result<JobId, Problem> {
+    // A text that is not a UUID gets the answer of a job that does not exist.
+    let id = text.parse().map_err(|_| {
+        let shown: String = text.chars().take(40).collect();
+        Problem::new(Kind::JobNotFound, format!("`{shown}` is not a job id: job ids are UUIDs."))
+    })?;
+    name_job(id);
+    Ok(id)
 }
 
 /// The job in the path.
@@ -82,14 +93,25 @@ impl FromRequestParts<App> for JobInPath {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
-        let text = text_in_path(parts, app).await?;
-        // A text that is not a UUID gets the answer of a job that does not exist.
-        let id = text.parse().map_err(|_| {
-            let shown: String = text.chars().take(40).collect();
-            Problem::new(Kind::JobNotFound, format!("`{shown}` is not a job id: job ids are UUIDs."))
-        })?;
-        name_job(id);
-        Ok(Self(id))
+        job_id(&text_in_path::<String>(parts, app).await?).map(Self)
+    }
+}
+
+/// The job and its task in the path.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TaskInPath(pub(crate) JobId, pub(crate) u32);
+
+impl FromRequestParts<App> for TaskInPath {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+        let (job, task) = text_in_path::<(String, String)>(parts, app).await?;
+        let job = job_id(&job)?;
+        let no_task = |_| {
+            let shown: String = task.chars().take(40).collect();
+            Problem::new(Kind::TaskNotFound, format!("`{shown}` is not the number of a task."))
+        };
+        Ok(Self(job, task.parse().map_err(no_task)?))
     }
 }
 
@@ -119,7 +141,7 @@ impl FromRequestParts<App> for ClusterNameInPath {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
-        let text = text_in_path(parts, app).await?;
+        let text: String = text_in_path(parts, app).await?;
         // A text that cannot be a name gets the answer of a cluster that does not exist.
         text.parse().map(Self).map_err(|_| no_such_cluster(app, &text))
     }

@@ -10,11 +10,19 @@ type Example = (&'static str, &'static str, Value);
 fn of(operation: &str) -> Vec<Example> {
     match operation {
         "create_job" | "validate_job" => vec![training(), plain()],
-        "retry_job" => vec![(
-            "secrets",
-            "Send the secrets of a finished job again",
-            json!({"secret_env_vars": {"HF_TOKEN": "hf_example"}}),
-        )],
+        "cancel_job" => vec![("tasks", "Cancel some tasks of an array", json!({"tasks": "3,7-9"}))],
+        "retry_job" => vec![
+            (
+                "secrets",
+                "Send the secrets of a finished job again",
+                json!({"secret_env_vars": {"HF_TOKEN": "hf_example"}}),
+            ),
+            (
+                "tasks",
+                "Retry some tasks of an array",
+                json!({"tasks": "3,7-9", "secret_env_vars": {"HF_TOKEN": "hf_example"}}),
+            ),
+        ],
         "post_container_job" => vec![container_job()],
         "pause_container_job" => {
             vec![(

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use super::PendingView;
+use super::{PendingView, TaskCountsView};
 use crate::state::Pulses;
 
 /// A job's status.
@@ -51,6 +51,7 @@ pub(crate) struct StatusView {
     pub retry_count: u32,
     /// The progress of the training, as the job reports it.
     pub progress: ProgressView,
+    pub tasks: Option<TaskCountsView>,
     /// When the service accepted the job.
     pub created_on: DateTime<Utc>,
     /// When Slurm first accepted the job.
@@ -100,6 +101,18 @@ pub(crate) struct ProgressView {
     /// The newest value of each metric; null if it is NaN or infinite.
     #[schema(value_type = Object)]
     pub metrics: Map<String, Value>,
+}
+
+impl ProgressView {
+    /// The progress of an array is the share of its tasks that have ended.
+    fn of(job: &Job) -> Self {
+        let mut view = Self::from(job.progress());
+        if let Some(array) = &job.array {
+            let percent = u64::from(array.counts.ended()) * 100 / u64::from(array.counts.total.max(1));
+            view.percent = u8::try_from(percent).ok();
+        }
+        view
+    }
 }
 
 impl From<&Progress> for ProgressView {
@@ -186,7 +199,8 @@ impl StatusView {
             nodes: job.run.nodes.as_deref().map(slurm::node_list::expand).unwrap_or_default(),
             attempt: attempt.map_or(0, |a| a.no.get()),
             retry_count: job.retry_count,
-            progress: ProgressView::from(job.progress()),
+            progress: ProgressView::of(job),
+            tasks: job.array.as_ref().map(|array| array.counts.into()),
             created_on: job.created_at,
             submitted_on: job.submitted_at,
             started_on: job.started_at,

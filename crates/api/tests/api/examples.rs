@@ -6,11 +6,19 @@ use sqlx::PgPool;
 
 use crate::{document::operations, support::TestApi};
 
-/// What the examples need to be there: a job that failed and had the secret of theirs, and a cluster that was added.
+/// A job that failed, with the tasks of the examples and their secret.
+async fn failed(api: &TestApi) -> String {
+    let array = json!({"indices": "0-9"});
+    let job =
+        api.job(&json!({"command": "true", "array": array, "secret_env_vars": {"HF_TOKEN": "x"}})).await;
+    api.error(&job).await;
+    job
+}
+
+/// What the examples need to be there: a failed job, and a cluster that was added.
 async fn with_what_they_need(pool: PgPool) -> (TestApi, String) {
     let api = TestApi::new(pool);
-    let job = api.job(&json!({"command": "true", "secret_env_vars": {"HF_TOKEN": "x"}})).await;
-    api.error(&job).await;
+    let job = failed(&api).await;
     let kept = json!({"name": "kept", "user": "ann", "hosts": ["login9"], "ssh_key": "k", "host_keys": ["login9 x y"]});
     assert_eq!(api.post("/clusters", &kept).await.status, 201);
     (api, job)
@@ -19,12 +27,12 @@ async fn with_what_they_need(pool: PgPool) -> (TestApi, String) {
 fn filled(path: &str, operation: &Value, job: &str) -> String {
     // What belongs to every cluster is asked of the one of the file.
     let cluster = if operation["operationId"] == "replace_cluster" { "kept" } else { "dgx" };
-    path.replace("{id}", job).replace("{name}", cluster)
+    path.replace("{id}", job).replace("{task}", "0").replace("{name}", cluster)
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
 async fn every_call_that_takes_a_document_has_examples_and_each_is_accepted(pool: PgPool) {
-    let (api, job) = with_what_they_need(pool).await;
+    let (api, _) = with_what_they_need(pool).await;
     let mut sent = 0;
     for (method, path, operation) in operations() {
         let Some(content) = operation.pointer("/requestBody/content").and_then(Value::as_object) else {
@@ -34,6 +42,7 @@ async fn every_call_that_takes_a_document_has_examples_and_each_is_accepted(pool
             let examples = content["examples"].as_object().into_iter().flatten();
             let mut missing = true;
             for (name, example) in examples {
+                let job = failed(&api).await;
                 let request = Request::builder()
                     .method(method.to_uppercase().as_str())
                     .uri(filled(&path, &operation, &job))

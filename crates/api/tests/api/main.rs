@@ -32,6 +32,7 @@ mod standing;
 mod status;
 mod support;
 mod tao;
+mod tasks;
 mod timeline;
 mod unread;
 mod validate;

@@ -7,7 +7,10 @@ use crate::{document::operations, support::TestApi};
 async fn an_unknown_parameter_is_refused_by_name_in_every_call() {
     let api = TestApi::offline(AuthMode::Disabled);
     for (method, path, operation) in operations() {
-        let path = path.replace("{id}", "0f8fad5b-d9cb-469f-a165-70867728950e").replace("{name}", "dgx");
+        let path = path
+            .replace("{id}", "0f8fad5b-d9cb-469f-a165-70867728950e")
+            .replace("{task}", "0")
+            .replace("{name}", "dgx");
         let request = Request::builder()
             .method(method.to_uppercase().as_str())
             .uri(format!("{path}?watch=1"))

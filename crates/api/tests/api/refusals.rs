@@ -96,7 +96,7 @@ impl Operation {
     }
 
     fn request(&self, token: Option<&str>, job: &str) -> Request<Body> {
-        let path = self.path.replace("{id}", job).replace("{name}", "dgx");
+        let path = self.path.replace("{id}", job).replace("{task}", "0").replace("{name}", "dgx");
         let path = if self.named_by_results() { format!("{path}?results_dir=/results/{job}") } else { path };
         let mut request = Request::builder().method(self.method.as_str()).uri(path);
         if let Some(token) = token {

@@ -19,16 +19,26 @@ pub struct ArrayState {
     pub dropped: TaskSet,
     /// The newest attempt when the owner last retried the job: failures before it do not count against the retry budget.
     pub retried_at: u32,
-    /// When a cancellation of its tasks was sent last.
+    /// The cancellation of its tasks that was sent last.
     #[serde(default)]
-    pub cancel_sent: Option<Timestamp>,
+    pub told: Option<Told>,
     /// Why nothing more is submitted: Slurm has rejected an attempt.
     pub refusal: Option<String>,
     /// As of the last step.
     pub counts: TaskCounts,
+    /// The tasks that the owner has canceled, whatever their states. Kept by the owner's requests, not by steps.
+    #[serde(skip)]
+    pub withdrawn: TaskSet,
     /// The attempts in Slurm before the newest one.
     #[serde(skip)]
     pub earlier: Vec<Attempt>,
+}
+
+/// A cancellation that Slurm has accepted.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Told {
+    pub at: Timestamp,
+    pub tasks: TaskSet,
 }
 
 /// How many tasks of a job are in which state.
@@ -46,6 +56,39 @@ impl TaskCounts {
     pub const fn ended(&self) -> u32 {
         self.done + self.error + self.canceled
     }
+}
+
+/// The state of a task.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Serialize,
+    strum::EnumIter,
+    strum::EnumString,
+    strum::IntoStaticStr,
+    utoipa::ToSchema,
+)]
+#[strum(serialize_all = "snake_case")]
+#[serde(rename_all = "snake_case")]
+pub enum TaskStatus {
+    Pending,
+    Running,
+    Done,
+    Error,
+    Canceled,
+}
+
+/// What the newest run of a task says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NewestRun {
+    /// It has begun and has not ended.
+    pub is_running: bool,
+    pub outcome: Option<TaskOutcome>,
+    /// Another attempt carries the task, or will.
+    pub is_superseded: bool,
 }
 
 /// What the runs of one attempt say.

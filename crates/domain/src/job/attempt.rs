@@ -141,7 +141,7 @@ impl Attempt {
     }
 }
 
-/// What locates the files of an attempt.
+/// What locates the files of an attempt, or of one task of its array.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AttemptPlace {
     pub no: AttemptNo,
@@ -150,12 +150,14 @@ pub struct AttemptPlace {
     /// As [`Attempt::job_dir`].
     pub job_dir: RemotePath,
     pub slurm_id: Option<SlurmJobId>,
+    /// The task's index in the Slurm array.
+    pub index: Option<u32>,
 }
 
 impl From<&Attempt> for AttemptPlace {
     fn from(attempt: &Attempt) -> Self {
         let Attempt { no, token, job_dir, slurm_id, .. } = attempt;
-        Self { no: *no, token: token.clone(), job_dir: job_dir.clone(), slurm_id: *slurm_id }
+        Self { no: *no, token: token.clone(), job_dir: job_dir.clone(), slurm_id: *slurm_id, index: None }
     }
 }
 

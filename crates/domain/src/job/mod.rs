@@ -15,4 +15,5 @@ pub(crate) mod stored;
 pub(crate) mod submit_fence;
 pub(crate) mod summary;
 pub(crate) mod tally;
+pub(crate) mod task_selection;
 pub(crate) mod transitions;

@@ -5,7 +5,7 @@ use slurm::{InvalidName, RemotePath};
 use crate::job::{
     attempt::{Attempt, AttemptPlace},
     identity::{AttemptNo, JobId},
-    logs::{LogFile, LogRole},
+    logs::{LogFile, LogRole, LogStream},
 };
 
 /// The paths of one job below the cluster's base directory.
@@ -76,21 +76,15 @@ impl JobPaths {
         self.results.join(&task.to_string())
     }
 
-    /// The directory with the logs of a task of an array.
-    pub fn task_logs(&self, place: &AttemptPlace, index: u32) -> Result<Option<RemotePath>, InvalidName> {
-        let directory = place.slurm_id.map(|id| self.log_root.join(&format!("{}-{id}_{index}", place.token)));
-        directory.transpose()
-    }
-
     /// The possible paths of a log of the batch script, best first.
-    pub fn log(&self, attempt: &Attempt, file: &str) -> Result<Vec<RemotePath>, InvalidName> {
-        self.main_log(&AttemptPlace::from(attempt), file)
+    pub fn log(&self, attempt: &Attempt, stream: LogStream) -> Result<Vec<RemotePath>, InvalidName> {
+        self.main_log(&AttemptPlace::from(attempt), stream)
     }
 
     /// The possible paths of a log, best first. A role's log has none before the attempt has its Slurm id.
     pub fn log_file(&self, place: &AttemptPlace, file: &LogFile) -> Result<Vec<RemotePath>, InvalidName> {
         match file {
-            LogFile::Main(_) => self.main_log(place, &file.to_string()),
+            LogFile::Main(stream) => self.main_log(place, *stream),
             LogFile::Task { .. } => {
                 let directory = self.documented_logs(place)?;
                 directory.iter().map(|directory| directory.join(&file.to_string())).collect()
@@ -104,10 +98,12 @@ impl JobPaths {
     }
 
     /// The documented path, then the file that Slurm itself opens: the only one when the job never ran.
-    fn main_log(&self, place: &AttemptPlace, file: &str) -> Result<Vec<RemotePath>, InvalidName> {
-        let opened = self.state_of(place.no)?.join(file)?;
+    fn main_log(&self, place: &AttemptPlace, stream: LogStream) -> Result<Vec<RemotePath>, InvalidName> {
+        let file = LogFile::Main(stream).to_string();
+        let opened = place.index.map_or_else(|| file.clone(), |index| format!("{index}.{stream}"));
+        let opened = self.state_of(place.no)?.join(&opened)?;
         Ok(match self.documented_logs(place)? {
-            Some(directory) => vec![directory.join(file)?, opened],
+            Some(directory) => vec![directory.join(&file)?, opened],
             None => vec![opened],
         })
     }
@@ -117,9 +113,13 @@ impl JobPaths {
         self.documented_logs(&AttemptPlace::from(attempt))
     }
 
-    /// `slurm-logs/<slurm_job_name>-<slurm_job_id>`, as TAO documents it.
+    /// `slurm-logs/<slurm_job_name>-<slurm_job_id>`, as TAO documents it; of a task with `_<index>`.
     pub fn documented_logs(&self, place: &AttemptPlace) -> Result<Option<RemotePath>, InvalidName> {
-        let directory = place.slurm_id.map(|id| self.log_root.join(&format!("{}-{id}", place.token)));
+        let AttemptPlace { token, index, .. } = place;
+        let directory = place.slurm_id.map(|id| match index {
+            Some(index) => self.log_root.join(&format!("{token}-{id}_{index}")),
+            None => self.log_root.join(&format!("{token}-{id}")),
+        });
         directory.transpose()
     }
 
@@ -141,6 +141,7 @@ mod tests {
             token: "tao-job-x-r2".parse().unwrap(),
             job_dir: "/lustre/tao".parse().unwrap(),
             slurm_id: slurm_id.and_then(slurm::SlurmJobId::new),
+            index: None,
         }
     }
 
@@ -164,6 +165,11 @@ mod tests {
         assert_eq!(shown(None, "main.err"), [opened]);
         assert_eq!(shown(Some(7), "policy/3.out"), ["/lustre/tao/slurm-logs/tao-job-x-r2-7/policy/3.out"]);
         assert_eq!(shown(None, "policy/3.out"), Vec::<String>::new());
+        let task = AttemptPlace { index: Some(3), ..place(Some(7)) };
+        let found = paths.log_file(&task, &"main.out".parse().unwrap()).unwrap();
+        let opened = "/lustre/tao/state/00000000-0000-0000-0000-000000000000/2/3.out";
+        assert_eq!(found[0].as_str(), "/lustre/tao/slurm-logs/tao-job-x-r2-7_3/main.out");
+        assert_eq!(found[1].as_str(), opened, "Slurm opens one file for each task");
         let role = "policy".parse().unwrap();
         let directory = paths.role_logs(&place(Some(7)), &role).unwrap().unwrap();
         assert_eq!(directory.as_str(), "/lustre/tao/slurm-logs/tao-job-x-r2-7/policy");

@@ -11,6 +11,7 @@ use crate::{
     job::{
         status::Status,
         stored::{DesiredState, Job},
+        task_selection::TaskSelection,
     },
     request::{secret::Secrets, spec::JobSpec, variable::MAX_ENV_VALUE},
     violation::{Faults, Violation, pointer},
@@ -18,12 +19,17 @@ use crate::{
 
 /// The secrets of a job that is retried.
 #[derive(Debug, Clone, Default, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields)]
 pub struct RetryRequest {
+    /// Of a job with an array: the tasks, as `failed`, `canceled`, or numbers such as `3,7-9`. Default: all that are not done.
+    #[schema(value_type = Option<String>, example = "failed")]
+    pub tasks: Option<TaskSelection>,
     /// The values of all secret variables, including those that were given in `docker_env_vars`.
+    #[serde(default)]
     #[schema(write_only)]
     pub secret_env_vars: BTreeMap<String, String>,
     /// TAO's workspace details and credentials, if the job had any.
+    #[serde(default)]
     #[schema(value_type = Object, write_only)]
     pub cloud_metadata: Map<String, Value>,
 }

@@ -7,7 +7,7 @@ use slurm::TaskSet;
 use crate::{
     clock::Timestamp,
     job::{
-        array::{ArrayState, AttemptTally, TaskCounts},
+        array::{ArrayState, AttemptTally, NewestRun, TaskCounts, TaskOutcome, TaskStatus},
         attempt::{Attempt, Outcome, Verdict},
         identity::AttemptNo,
         status::{Phase, Status},
@@ -49,18 +49,51 @@ impl Job {
         }
     }
 
-    /// The state of its array when its owner retries it: the tasks that are not done go again.
-    pub fn retried_array(&self, done: &TaskSet) -> Option<ArrayState> {
-        let all = self.spec.array.as_ref()?.tasks();
-        let unsubmitted = all.without(done);
-        let counts = TaskCounts {
-            total: all.len(),
-            pending: unsubmitted.len(),
-            done: all.len().saturating_sub(unsubmitted.len()),
-            ..TaskCounts::default()
+    /// The state of a task. `newest`: its newest run, if it has one.
+    pub fn task_status(&self, task: u32, newest: Option<&NewestRun>) -> TaskStatus {
+        let Some(array) = &self.array else {
+            return match self.status {
+                Status::Done => TaskStatus::Done,
+                Status::Error => TaskStatus::Error,
+                Status::Canceled => TaskStatus::Canceled,
+                _ if self.phase == Phase::Running => TaskStatus::Running,
+                Status::Pending
+                | Status::Started
+                | Status::Running
+                | Status::Canceling
+                | Status::Pausing
+                | Status::Paused
+                | Status::Resuming => TaskStatus::Pending,
+            };
         };
-        let retried_at = self.attempt.as_ref().map_or(0, |attempt| attempt.no.get());
-        Some(ArrayState { unsubmitted, retried_at, counts, ..ArrayState::default() })
+        match newest.filter(|run| !run.is_superseded).map(|run| (run.outcome, run.is_running)) {
+            Some((Some(TaskOutcome::Done), _)) => TaskStatus::Done,
+            Some((Some(TaskOutcome::Error), _)) => TaskStatus::Error,
+            Some((Some(TaskOutcome::Canceled), _)) => TaskStatus::Canceled,
+            Some((None, true)) => TaskStatus::Running,
+            _ if array.dropped.contains(task) => TaskStatus::Canceled,
+            _ => TaskStatus::Pending,
+        }
+    }
+
+    /// The state of its array when its owner retries these tasks, of which none is done. `failed`: those of them that failed.
+    pub fn retried_array(&self, tasks: &TaskSet, failed: &TaskSet) -> Option<ArrayState> {
+        let known = self.array.as_ref()?;
+        let (failed, all) = (tasks.intersection(failed).len(), tasks.len());
+        let counts = TaskCounts {
+            pending: all,
+            error: known.counts.error.saturating_sub(failed),
+            canceled: known.counts.canceled.saturating_sub(all - failed),
+            ..known.counts
+        };
+        Some(ArrayState {
+            unsubmitted: tasks.clone(),
+            dropped: known.dropped.without(tasks),
+            withdrawn: known.withdrawn.without(tasks),
+            retried_at: self.attempt.as_ref().map_or(0, |attempt| attempt.no.get()),
+            counts,
+            ..ArrayState::default()
+        })
     }
 
     /// How many of the attempt's tasks run at once: the pieces of an array share its limit.
@@ -77,7 +110,8 @@ impl Job {
         let awaits =
             self.attempt.as_ref().is_some_and(|attempt| attempt.is_open() && attempt.slurm_id.is_none());
         let waits = !array.unsubmitted.is_empty() && array.not_before.is_none_or(|at| at <= now);
-        array.refusal.is_none() && (awaits || waits)
+        let is_withdrawn = !array.unsubmitted.intersection(&array.withdrawn).is_empty();
+        array.refusal.is_none() && !is_withdrawn && (awaits || waits)
     }
 
     /// The tasks of a job whose submission Slurm has just answered: another piece may follow at once.
@@ -130,8 +164,10 @@ impl Job {
         job.settle(now)
     }
 
-    /// Nothing more is submitted of a job that its owner cancels or pauses.
+    /// Nothing more is submitted of a job that its owner cancels or pauses, or of tasks that the owner cancels.
     fn withdraw(&mut self, array: &mut ArrayState, now: Timestamp) {
+        array.dropped = array.dropped.union(&array.unsubmitted.intersection(&array.withdrawn));
+        array.unsubmitted = array.unsubmitted.without(&array.withdrawn);
         let unsent = self.attempt.as_mut().filter(|attempt| attempt.is_open() && attempt.slurm_id.is_none());
         match self.desired {
             DesiredState::Run => {}

@@ -15,15 +15,36 @@ const LONGEST_ARG: usize = 1000;
 
 /// How the command becomes processes. Each of them runs the command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+#[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Launcher {
     Plain {},
     PerNode {},
-    Torchrun { nproc_per_node: Option<u32>, rendezvous: Rendezvous, args: Vec<String> },
-    Accelerate { nproc_per_node: Option<u32>, args: Vec<String> },
-    Deepspeed { nproc_per_node: Option<u32>, args: Vec<String> },
-    Mpi { plugin: Option<String> },
-    Ray { bootstrap: Bootstrap, args: Vec<String> },
+    Torchrun {
+        nproc_per_node: Option<u32>,
+        #[serde(default)]
+        rendezvous: Rendezvous,
+        #[serde(default)]
+        args: Vec<String>,
+    },
+    Accelerate {
+        nproc_per_node: Option<u32>,
+        #[serde(default)]
+        args: Vec<String>,
+    },
+    Deepspeed {
+        nproc_per_node: Option<u32>,
+        #[serde(default)]
+        args: Vec<String>,
+    },
+    Mpi {
+        plugin: Option<String>,
+    },
+    Ray {
+        #[serde(default)]
+        bootstrap: Bootstrap,
+        #[serde(default)]
+        args: Vec<String>,
+    },
 }
 
 /// A kind of launcher.

@@ -1,6 +1,6 @@
 //! The tasks of an array, one by one. A task is observed and concluded as the job of one task that it would be.
 
-use slurm::{QueueRow, SlurmState};
+use slurm::{QueueRow, SlurmState, TaskSet};
 
 use super::conclude::{Ending, Findings, conclude};
 use super::observe::observe;
@@ -18,7 +18,11 @@ use crate::{
 
 /// The job without what only the whole array needs: what its tasks are made from.
 #[derive(Debug, Clone)]
-pub struct TaskTemplate(Job);
+pub struct TaskTemplate {
+    job: Job,
+    /// The tasks that their owner has canceled.
+    withdrawn: TaskSet,
+}
 
 impl TaskTemplate {
     pub fn of(job: &Job) -> Self {
@@ -26,12 +30,14 @@ impl TaskTemplate {
         template.spec.array = None;
         template.failures.clear();
         template.finishing_since = None;
-        Self(template)
+        let withdrawn = job.array.as_ref().map(|array| array.withdrawn.clone());
+        Self { job: template, withdrawn: withdrawn.unwrap_or_default() }
     }
 
     /// The job of one task in an attempt.
     fn task(&self, attempt: &Attempt, run: &Run) -> Job {
-        let mut job = self.0.clone();
+        let mut job = self.job.clone();
+        job.desired = self.desired_of(run.task);
         let mut attempt = attempt.clone();
         // Nodes are excluded for the whole attempt.
         attempt.excluded.clear();
@@ -39,6 +45,12 @@ impl TaskTemplate {
         job.phase = run.phase();
         job.run = run.clone();
         job
+    }
+
+    /// What the owner wants of one task.
+    pub fn desired_of(&self, task: u32) -> DesiredState {
+        let is_withdrawn = self.withdrawn.contains(task) && self.job.desired != DesiredState::Delete;
+        if is_withdrawn { DesiredState::Cancel } else { self.job.desired }
     }
 
     /// The run after an observation; `None` if nothing changed.
@@ -59,7 +71,7 @@ impl TaskTemplate {
     /// it began.
     pub fn vanished(&self, task: u32, now: Timestamp) -> Run {
         let mut run = Run { task, missing_since: Some(now), ..Run::default() };
-        if self.0.desired != DesiredState::Run {
+        if self.desired_of(task) != DesiredState::Run {
             run.state = Some(SlurmState::Cancelled);
             run.finish(Source::Squeue, None, now);
         }

@@ -1,7 +1,7 @@
 //! All attempts of a job. The newest one comes with the job.
 
 use domain::{Attempt, AttemptNo, AttemptPlace, Job, JobId, Run};
-use slurm::SlurmJobId;
+use slurm::{SlurmJobId, TaskSet};
 
 use crate::{error::Result, jobs::rows::select_attempts, store::Store, values::StoredRow};
 
@@ -34,11 +34,17 @@ impl Store {
         Ok(ids.into_iter().filter_map(|id| SlurmJobId::new(u32::try_from(id).ok()?)).collect())
     }
 
-    /// Where the files of an attempt are; `None` when the job has no such attempt.
-    pub async fn find_attempt_place(&self, job: JobId, no: AttemptNo) -> Result<Option<AttemptPlace>> {
+    /// Where the files of an attempt are, or those of a task in it; `None` when the job has no such attempt, or the attempt does not
+    /// carry the task.
+    pub async fn find_attempt_place(
+        &self,
+        job: JobId,
+        no: AttemptNo,
+        task: Option<u32>,
+    ) -> Result<Option<AttemptPlace>> {
         let row = sqlx::query!(
             "-- jobs::attempts::find_attempt_place
-             select token, job_dir, slurm_job_id from slurm_metadata where job_id = $1 and attempt = $2::bigint",
+             select token, job_dir, slurm_job_id, tasks, base from slurm_metadata where job_id = $1 and attempt = $2::bigint",
             job.get(),
             i64::from(no.get()),
         )
@@ -47,11 +53,17 @@ impl Store {
         let Some(row) = row else { return Ok(None) };
         let key = format!("{job}/{no}");
         let stored = StoredRow::of("slurm_metadata", &key);
+        let (tasks, base): (TaskSet, u32) =
+            (stored.parse("tasks", &row.tasks)?, stored.number("base", row.base)?);
+        if task.is_some_and(|task| !tasks.contains(task)) {
+            return Ok(None);
+        }
         Ok(Some(AttemptPlace {
             no,
             token: stored.parse("token", &row.token)?,
             job_dir: stored.parse("job_dir", &row.job_dir)?,
             slurm_id: stored.slurm_id(row.slurm_job_id)?,
+            index: task.map(|task| task.saturating_sub(base)),
         }))
     }
 

@@ -3,7 +3,8 @@
 //! A request is stored and the workers are woken; it does not wait for a cluster. Each statement changes the job only in a
 //! state in which the request is possible. The caller gets the job as it is afterwards.
 
-use domain::{Job, JobId, Phase, Secrets, Timestamp};
+use domain::{ArrayState, Job, JobId, Phase, Secrets, Timestamp};
+use slurm::TaskSet;
 
 use crate::{
     callers::idempotency::Once,
@@ -11,11 +12,22 @@ use crate::{
     jobs::{lane::Lane, queries::Viewer},
     listen,
     store::Store,
-    values::to_json,
+    values::{StoredRow, to_json},
 };
 
 /// The status of the response to an accepted request.
 const ACCEPTED: i16 = 202;
+
+/// What a retry begins with.
+#[derive(Debug)]
+pub struct Retry<'a> {
+    /// The job's own were erased when it ended.
+    pub secrets: &'a Secrets,
+    /// Names its cluster if the cluster is in the database; the request is not possible if that cluster was deleted.
+    pub incarnation: Option<i64>,
+    /// Of a job with an array: its state, with the tasks that go again as unsubmitted.
+    pub array: Option<&'a ArrayState>,
+}
 
 /// The result of a request.
 #[derive(Debug)]
@@ -29,21 +41,24 @@ pub enum Requested {
 }
 
 /// Stores a request about job `$id` of `$viewer`: the columns to set, and the state of the job in which the request is
-/// possible. In both, `$3` is the time, and further arguments begin with `$4`.
+/// possible. In both, `$3` is the time, and further arguments begin with `$4`. `$also` is what is stored with it.
 ///
 /// With an idempotency key in `$once`, the request and the key are stored together or not at all.
 ///
 /// A macro, because the checked SQL macros take literals only.
 macro_rules! store_request {
-    ($store:expr, $once:expr, $name:literal, $set:literal, $when:literal, $id:expr, $viewer:expr, $now:expr $(, $arg:expr)*) => {{
+    ($store:expr, $once:expr, $name:literal, $set:literal, $when:literal, $also:literal, $id:expr, $viewer:expr, $now:expr $(, $arg:expr)*) => {{
         let mut tx = $store.pool.begin().await?;
         let due = sqlx::query!(
             "-- jobs::desired_state::" + $name + "
-             update jobs
-             set " + $set + ",
-                 due_at = now(), last_modified = $3, version = version + 1, updated_by = '" + $name + "'
-             where id = $1 and ($2::text is null or owner = $2) and " + $when + "
-             returning cluster, phase",
+             with taken as (
+                 update jobs
+                 set " + $set + ",
+                     due_at = now(), last_modified = $3, version = version + 1, updated_by = '" + $name + "'
+                 where id = $1 and ($2::text is null or owner = $2) and " + $when + "
+                 returning id, cluster, phase
+             )" + $also + "
+             select cluster, phase from taken",
             $id.get(),
             $viewer.owner(),
             $now
@@ -65,6 +80,7 @@ impl Store {
             "request_cancel",
             "desired_state = 'cancel', status = 'Canceling', message = 'Canceling.'",
             "phase <> 'ended' and desired_state in ('run', 'pause')",
+            "",
             id,
             viewer,
             now
@@ -79,6 +95,7 @@ impl Store {
             "request_pause",
             "desired_state = 'pause', status = 'Pausing', message = 'Pausing.'",
             "phase <> 'ended' and desired_state = 'run'",
+            "",
             id,
             viewer,
             now
@@ -99,46 +116,86 @@ impl Store {
             "request_resume",
             "desired_state = 'run', status = 'Resuming', phase = 'queued', message = 'Resuming; waiting to be submitted.'",
             "phase = 'paused' and desired_state = 'pause'",
+            "",
             id,
             viewer,
             now
         )
     }
 
-    /// Requests to submit a failed or canceled job again, under the same id and with a new budget of retries. Its secrets were
-    /// erased when it ended; `secrets` replaces them. `incarnation` names its cluster if the cluster is in the database; the
-    /// request is not possible if that cluster was deleted.
+    /// Requests to cancel tasks of a job with an array. Nothing changes if the job has ended.
+    pub async fn request_cancel_tasks(
+        &self,
+        id: JobId,
+        viewer: &Viewer,
+        tasks: &TaskSet,
+        now: Timestamp,
+    ) -> Result<Requested> {
+        let mut tx = self.pool.begin().await?;
+        let known = sqlx::query_scalar!(
+            "-- jobs::desired_state::request_cancel_tasks known
+             select canceled_tasks from jobs
+             where id = $1 and ($2::text is null or owner = $2) and phase <> 'ended' and array_state is not null
+             for update",
+            id.get(),
+            viewer.owner(),
+        )
+        .fetch_optional(&mut *tx)
+        .await?;
+        let Some(known) = known else { return self.requested(tx, None, id, viewer, None).await };
+        let known: TaskSet = StoredRow::of("jobs", &id).parse("canceled_tasks", &known)?;
+        let due = sqlx::query!(
+            "-- jobs::desired_state::request_cancel_tasks
+             update jobs
+             set canceled_tasks = $2, due_at = now(), last_modified = $3, version = version + 1,
+                 updated_by = 'request_cancel_tasks'
+             where id = $1
+             returning cluster, phase",
+            id.get(),
+            known.union(tasks).to_string(),
+            now,
+        )
+        .fetch_one(&mut *tx)
+        .await?;
+        self.requested(tx, Some((due.cluster, due.phase)), id, viewer, None).await
+    }
+
+    /// Requests to submit a failed or canceled job again, under the same id and with a new budget of retries.
     pub async fn request_retry(
         &self,
         id: JobId,
         viewer: &Viewer,
-        secrets: &Secrets,
+        retry: &Retry<'_>,
         once: Option<&Once>,
-        incarnation: Option<i64>,
         now: Timestamp,
     ) -> Result<Requested> {
-        let sealed = self.seal_secrets(id, secrets)?;
-        let array = match self.find_job(id, viewer).await? {
-            Some(job) => self.retried_array(&job).await?,
-            None => None,
-        };
-        let array = array.map(|array| to_json("the state of an array", &array)).transpose()?;
+        let sealed = self.seal_secrets(id, retry.secrets)?;
+        let state = retry.array.map(|array| to_json("the state of an array", array)).transpose()?;
+        let withdrawn = retry.array.map(|array| array.withdrawn.to_string());
+        let again = retry.array.iter().flat_map(|array| array.unsubmitted.iter());
+        let again: Vec<i32> = again.filter_map(|task| i32::try_from(task).ok()).collect();
         store_request!(
             self,
             once,
             "request_retry",
             "desired_state = 'run', status = 'Pending', phase = 'queued', message = 'Retrying; waiting to be submitted.',
                  retry_count = 0, failures = '[]', pending_reason = null, submitted_at = null,
-                 started_at = null, finished_at = null, secrets = $4, array_state = coalesce($6, array_state)",
+                 started_at = null, finished_at = null, secrets = $4, array_state = coalesce($6, array_state),
+                 canceled_tasks = coalesce($7, canceled_tasks)",
             "phase = 'ended' and status in ('Error', 'Canceled') and desired_state <> 'delete'
                and ($5::bigint is null
                     or exists (select from clusters c where c.name = jobs.cluster and c.incarnation = $5 for share))",
+            ", superseded as (
+                 update runs r set superseded = true from taken where r.job_id = taken.id and r.task = any($8::int[])
+             )",
             id,
             viewer,
             now,
             sealed,
-            incarnation,
-            array
+            retry.incarnation,
+            state,
+            withdrawn,
+            &again
         )
     }
 

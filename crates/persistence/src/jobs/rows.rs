@@ -1,6 +1,6 @@
 //! Rows of jobs, attempts and runs to domain values.
 
-use domain::{Attempt, Job, JobId, LaunchImage, Owner, Run, Timestamp, Verdict};
+use domain::{ArrayState, Attempt, Job, JobId, LaunchImage, Owner, Run, Timestamp, Verdict};
 use uuid::Uuid;
 
 use crate::{
@@ -26,7 +26,7 @@ macro_rules! select_attempts {
             "-- " + $name + "
              select j.id, j.owner, j.cluster, j.spec::text as \"spec!\", j.desired_state, j.status, j.phase, j.message,
                     j.pending_reason, j.retry_count, j.failures::text as \"failures!\", j.finishing_since, j.created_at,
-                    j.submitted_at, j.started_at, j.finished_at, j.last_modified, j.observed_at, j.source, j.version, j.array_state::text as array_state,
+                    j.submitted_at, j.started_at, j.finished_at, j.last_modified, j.observed_at, j.source, j.version, j.array_state::text as array_state, j.canceled_tasks,
                     a.attempt as \"attempt?\", a.token as \"token?\", a.job_dir as \"job_dir?\", a.tasks as \"tasks?\", a.base as \"base?\",
                     a.slurm_job_id, a.intended_at as \"intended_at?\",
                     a.submit_fence as \"submit_fence?\", a.submit_fence_cleared as \"submit_fence_cleared?\",
@@ -73,6 +73,7 @@ pub(crate) struct JobRow {
     pub(crate) source: String,
     pub(crate) version: i64,
     pub(crate) array_state: Option<String>,
+    pub(crate) canceled_tasks: String,
     pub(crate) attempt: Option<i32>,
     pub(crate) token: Option<String>,
     pub(crate) job_dir: Option<String>,
@@ -125,7 +126,7 @@ impl TryFrom<JobRow> for Job {
         Ok(Self {
             attempt: attempt(&mut row)?,
             run: if row.array_state.is_some() { Run::default() } else { run(&mut row)? },
-            array: row.array_state.as_deref().map(|text| stored.json("array_state", text)).transpose()?,
+            array: array(&row)?,
             id: JobId::new(id),
             owner: Owner::new(row.owner),
             cluster: stored.parse("cluster", &row.cluster)?,
@@ -148,6 +149,14 @@ impl TryFrom<JobRow> for Job {
             version: row.version,
         })
     }
+}
+
+/// The state of the job's array; `None` when it has none.
+fn array(row: &JobRow) -> Result<Option<ArrayState>> {
+    let stored = StoredRow::of("jobs", &row.id);
+    let Some(state) = &row.array_state else { return Ok(None) };
+    let withdrawn = stored.parse("canceled_tasks", &row.canceled_tasks)?;
+    Ok(Some(ArrayState { withdrawn, ..stored.json("array_state", state)? }))
 }
 
 /// Takes the attempt out of the row; `None` when the row has none.

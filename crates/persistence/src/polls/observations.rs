@@ -63,6 +63,7 @@ impl Observations for Store {
                         token: attempt.parse("token", &row.token)?,
                         job_dir: attempt.parse("job_dir", &row.job_dir)?,
                         slurm_id: attempt.slurm_id(row.slurm_job_id)?,
+                        index: None,
                     },
                     submitted_at: row.submitted_at,
                     cursors: status.cursors(),

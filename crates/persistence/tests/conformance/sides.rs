@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use chrono::TimeDelta;
 use domain::{Clock, ClusterName, Job, JobId, Secrets, Timestamp};
-use persistence::{Inserted, JobEvent, NewJob, Requested, Sealer, Store, Viewer, WorkStore};
+use persistence::{Inserted, JobEvent, NewJob, Requested, Retry, Sealer, Store, Viewer, WorkStore};
 use sqlx::PgPool;
 use testkit::{HandClock, MemoryStore};
 
@@ -87,7 +87,17 @@ impl Side for Postgres {
             Request::Cancel => self.store.request_cancel(id, &Viewer::All, now).await,
             Request::Pause => self.store.request_pause(id, &Viewer::All, now).await,
             Request::Resume => self.store.request_resume(id, &Viewer::All, None, now).await,
-            Request::Retry => self.store.request_retry(id, &Viewer::All, &secrets(), None, None, now).await,
+            Request::Retry => {
+                self.store
+                    .request_retry(
+                        id,
+                        &Viewer::All,
+                        &Retry { secrets: &secrets(), incarnation: None, array: None },
+                        None,
+                        now,
+                    )
+                    .await
+            }
             Request::Delete { artifacts } => {
                 self.store.request_delete(id, &Viewer::All, artifacts, None, now).await
             }

@@ -1,6 +1,10 @@
 use clap::CommandFactory;
 
-use super::*;
+use std::time::Duration;
+
+use domain::Status;
+
+use super::{jobs::status, *};
 
 #[test]
 fn the_command_line_is_consistent() {

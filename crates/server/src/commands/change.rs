@@ -4,10 +4,11 @@
 use std::process::ExitCode;
 
 use anyhow::Context;
+use serde_json::{Map, Value, json};
 
 use super::output::Output;
 use crate::{
-    cli::{DeleteArgs, JobArgs, RetryArgs},
+    cli::{CancelArgs, DeleteArgs, JobArgs, RetryArgs},
     client::{Client, StatusDocument, with_query},
 };
 
@@ -17,12 +18,25 @@ pub(super) fn post(args: &JobArgs, action: &str, body: &[u8]) -> anyhow::Result<
     Output::new().show(&args.server, &answer, |job: StatusDocument| job.line() + "\n")
 }
 
+pub(super) fn cancel(args: &CancelArgs) -> anyhow::Result<ExitCode> {
+    let body = args.tasks.as_ref().map(|tasks| json!({"tasks": tasks.to_string()}).to_string());
+    post(&args.job, "cancel", body.unwrap_or_default().as_bytes())
+}
+
 pub(super) fn retry(args: &RetryArgs) -> anyhow::Result<ExitCode> {
-    let body = match &args.secrets {
+    let mut body = match &args.secrets {
         // Secrets come from a file, because every user of the machine can read the arguments of a process.
         Some(path) => std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?,
         None => Vec::new(),
     };
+    if let Some(tasks) = &args.tasks {
+        let mut request: Map<String, Value> = match body.as_slice() {
+            [] => Map::new(),
+            secrets => serde_json::from_slice(secrets).context("the file of secrets is not a JSON object")?,
+        };
+        request.insert("tasks".to_owned(), tasks.to_string().into());
+        body = serde_json::to_vec(&request)?;
+    }
     post(&args.job, "retry", &body)
 }
 

@@ -12,6 +12,7 @@ mod serve;
 mod service;
 mod show;
 mod submit;
+mod tasks;
 mod token;
 
 use std::process::ExitCode;
@@ -59,9 +60,10 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Events(args) => events::run(&args),
         Command::Attempts(args) => show::attempts(&args),
         Command::Timeline(args) => show::timeline(&args),
+        Command::Tasks(args) => tasks::run(&args),
         Command::Results(args) => results::run(&args),
         Command::Script(args) => show::script(&args),
-        Command::Cancel(args) => change::post(&args, "cancel", b""),
+        Command::Cancel(args) => change::cancel(&args),
         Command::Pause(args) => change::post(&args, "pause", b""),
         Command::Resume(args) => change::post(&args, "resume", b""),
         Command::Retry(args) => change::retry(&args),

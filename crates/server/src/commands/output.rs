@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 
 use crate::{
     cli::ServerArgs,
-    client::{Answer, printable},
+    client::{Answer, Client, printable, with_query},
 };
 
 /// Standard output, and whether it is a terminal.
@@ -56,6 +56,37 @@ impl Output {
             self.json(answer)?;
         } else {
             self.bytes(text(answer.document()?).as_bytes())?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// All pages of a list: each JSON document with `--json`, else one table of the entries for a person. `page`: the entries of a
+    /// page, and the token of the next one.
+    pub(super) fn show_pages<P: DeserializeOwned, E>(
+        &mut self,
+        server: &ServerArgs,
+        path: &str,
+        query: &[(&str, Option<String>)],
+        page: impl Fn(P) -> (Vec<E>, Option<String>),
+        text: impl FnOnce(Vec<E>) -> String,
+    ) -> anyhow::Result<ExitCode> {
+        let client = Client::new(server);
+        let (mut entries, mut token) = (Vec::new(), None);
+        loop {
+            let pages = [("limit", Some("200".to_owned())), ("page_token", token)];
+            let answer = client.get(&with_query(path, query.iter().cloned().chain(pages)))?;
+            if server.json {
+                self.json(&answer)?;
+            }
+            let (more, next) = page(answer.document()?);
+            entries.extend(more);
+            token = next;
+            if token.is_none() {
+                break;
+            }
+        }
+        if !server.json {
+            self.bytes(text(entries).as_bytes())?;
         }
         Ok(ExitCode::SUCCESS)
     }

@@ -106,26 +106,14 @@ struct RemoteCommand {
 }
 
 pub(super) fn timeline(args: &JobArgs) -> anyhow::Result<ExitCode> {
-    let client = Client::new(&args.server);
-    let mut output = Output::new();
-    let (mut entries, mut page_token) = (Vec::new(), None);
-    loop {
-        let query = [("limit", Some("200".to_owned())), ("page_token", page_token)];
-        let answer = client.get(&with_query(&format!("/jobs/{}/timeline", args.id), query))?;
-        let page: Commands = answer.document()?;
-        if args.server.json {
-            output.json(&answer)?;
-        }
-        entries.extend(page.entries);
-        page_token = page.next_page_token;
-        if page_token.is_none() {
-            break;
-        }
-    }
-    if !args.server.json {
-        output.bytes(timeline_table(entries).as_bytes())?;
-    }
-    Ok(ExitCode::SUCCESS)
+    let path = format!("/jobs/{}/timeline", args.id);
+    Output::new().show_pages(
+        &args.server,
+        &path,
+        &[],
+        |page: Commands| (page.entries, page.next_page_token),
+        timeline_table,
+    )
 }
 
 fn timeline_table(commands: Vec<RemoteCommand>) -> String {

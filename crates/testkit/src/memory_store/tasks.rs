@@ -5,12 +5,13 @@ use std::collections::{HashMap, HashSet};
 use domain::{AttemptNo, AttemptTally, ClusterName, Job, JobId, Timestamp};
 use persistence::{
     ActiveArray, ConcludedTask, EndedTask, Lease, ObservedTask, PollLease, StepRecord, StepRecords as _,
-    StoreError, TaskRecords,
+    StoreError, TaskPolls, TaskRecords,
 };
+use slurm::TaskSet;
 
 use super::MemoryStore;
 
-impl TaskRecords for MemoryStore {
+impl TaskPolls for MemoryStore {
     async fn active_arrays(&self, _: &ClusterName) -> Result<Vec<ActiveArray>, StoreError> {
         Ok(Vec::new())
     }
@@ -22,6 +23,12 @@ impl TaskRecords for MemoryStore {
         _: Timestamp,
     ) -> Result<(), StoreError> {
         Ok(())
+    }
+}
+
+impl TaskRecords for MemoryStore {
+    async fn concluded_tasks(&self, _: &[JobId]) -> Result<HashMap<JobId, TaskSet>, StoreError> {
+        Ok(HashMap::new())
     }
 
     async fn ended_tasks(&self, _: &[Job], _: u32) -> Result<Vec<EndedTask>, StoreError> {

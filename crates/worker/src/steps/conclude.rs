@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use chrono::TimeDelta;
 use domain::{
-    DesiredState, Ending, Findings, Job, JobId, JobPaths, TaskResult, Timestamp, UnhealthyNode,
+    DesiredState, Ending, Findings, Job, JobId, JobPaths, LogStream, TaskResult, Timestamp, UnhealthyNode,
     cached_file_fault, cleanup_is_retried, conclude, next_conclusion, read_results, result_parts,
     status_backlog,
 };
@@ -163,7 +163,7 @@ fn concluding(job: &Job, now: Timestamp) -> Option<Concluding> {
         key: attempt.key(job.id),
         id: attempt.slurm_id,
         state_dir: paths.state(attempt).ok()?,
-        logs: [paths.log(attempt, "main.out").ok()?, paths.log(attempt, "main.err").ok()?].concat(),
+        logs: [paths.log(attempt, LogStream::Out).ok()?, paths.log(attempt, LogStream::Err).ok()?].concat(),
         results_dir: Some(paths.results.clone()),
         status: job.run.status.cursors(),
         status_backlog: status_backlog(job, now),

@@ -4,12 +4,13 @@ use std::collections::HashMap;
 
 use chrono::TimeDelta;
 use domain::{
-    Attempt, AttemptNo, AttemptTally, DesiredState, EndedRun, Findings, Job, JobId, JobPaths, TaskEnding,
-    TaskOutcome, TaskTemplate, Timestamp, UnhealthyNode, status_backlog,
+    Attempt, AttemptNo, AttemptPlace, AttemptTally, DesiredState, EndedRun, Findings, Job, JobId, JobPaths,
+    LogFile, LogStream, TaskEnding, TaskOutcome, TaskTemplate, Timestamp, Told, UnhealthyNode,
+    status_backlog,
 };
 use persistence::{ConcludedTask, EndedTask, Lease, StepRecord, WorkStore};
 use remote::{AttemptKey, Cancel, Conclude, Concluded, Concluding, label};
-use slurm::{NodeName, SlurmState, node_list};
+use slurm::{NodeName, SlurmState, TaskSet, node_list};
 
 use crate::{
     Result,
@@ -40,7 +41,8 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         let ended = self.store.ended_tasks(&jobs, AT_ONCE).await?;
         let has_more = u32::try_from(ended.len()).is_ok_and(|count| count >= AT_ONCE);
         let tended = self.conclude_tasks(runtime, &jobs, ended).await;
-        let canceled = self.cancel_arrays(runtime, &jobs).await;
+        let unwanted = self.unwanted(&jobs).await?;
+        let canceled = self.cancel_tasks(runtime, &jobs, &unwanted).await;
         let ids: Vec<JobId> = jobs.iter().map(|job| job.id).collect();
         let mut tallies = self.store.task_tallies(&ids).await?;
         for one in &tended {
@@ -52,13 +54,14 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             .map(|before| {
                 let mut job = before.clone();
                 if let Some(array) = job.array.as_mut().filter(|_| canceled.contains(&before.id)) {
-                    array.cancel_sent = Some(now);
+                    let tasks = unwanted.get(&before.id).cloned().unwrap_or_default();
+                    array.told = Some(Told { at: now, tasks });
                 }
+                let told = job.array.as_ref().and_then(|array| array.told.as_ref()).map(|told| told.at);
                 let own = tended.iter().filter(|one| one.job == before.id);
                 let soonest = take_in(&mut job, own);
                 let (job, due_at) = job.tally(tallies.get(&before.id).map_or(&[], Vec::as_slice), now);
-                let again = job.array.as_ref().and_then(|array| array.cancel_sent);
-                let again = again.map(|at| at + CANCEL_AGAIN).filter(|_| job.desired != DesiredState::Run);
+                let again = told.filter(|_| unwanted.contains_key(&before.id)).map(|at| at + CANCEL_AGAIN);
                 let more = has_more.then_some(now);
                 let due_at = [due_at, soonest, again, more].into_iter().flatten().min();
                 let due_at = due_at.filter(|_| !job.status.is_final());
@@ -111,7 +114,10 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             let Some(attempt) = job.attempts_in_slurm().find(|attempt| attempt.no == task.attempt) else {
                 continue;
             };
-            match never_began(job, &task.ended) {
+            let desired = templates
+                .get(&job.id)
+                .map_or(job.desired, |template| template.desired_of(task.ended.run.task));
+            match never_began(desired, &task.ended) {
                 Some(ending) => tended.push(Tended { job: job.id, attempt: task.attempt, ending }),
                 None => open.push((job, attempt, task)),
             }
@@ -169,20 +175,60 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         tended
     }
 
-    /// Cancels the arrays of jobs whose owners want that. Returns the jobs.
-    async fn cancel_arrays(&self, runtime: &Runtime<L>, jobs: &[Job]) -> Vec<JobId> {
+    /// The tasks in Slurm that their owners no longer want; jobs without any are missing.
+    async fn unwanted(&self, jobs: &[Job]) -> Result<HashMap<JobId, TaskSet>> {
+        let withdrawn =
+            |job: &Job| job.array.as_ref().map(|array| array.withdrawn.clone()).unwrap_or_default();
+        let some = |job: &&Job| job.desired == DesiredState::Run && !withdrawn(job).is_empty();
+        let some: Vec<JobId> = jobs.iter().filter(some).map(|job| job.id).collect();
+        let concluded =
+            if some.is_empty() { HashMap::new() } else { self.store.concluded_tasks(&some).await? };
+        let unwanted = jobs.iter().map(|job| {
+            let carried =
+                job.attempts_in_slurm().fold(TaskSet::default(), |all, attempt| all.union(&attempt.tasks));
+            let unwanted = match (job.desired, concluded.get(&job.id)) {
+                (DesiredState::Run, None) => carried.intersection(&withdrawn(job)),
+                (DesiredState::Run, Some(concluded)) => {
+                    carried.intersection(&withdrawn(job)).without(concluded)
+                }
+                (DesiredState::Cancel | DesiredState::Pause | DesiredState::Delete, _) => carried,
+            };
+            (job.id, unwanted)
+        });
+        Ok(unwanted.filter(|(_, tasks)| !tasks.is_empty()).collect())
+    }
+
+    /// Cancels the tasks that are not wanted. Returns the jobs for which Slurm has accepted it.
+    async fn cancel_tasks(
+        &self,
+        runtime: &Runtime<L>,
+        jobs: &[Job],
+        unwanted: &HashMap<JobId, TaskSet>,
+    ) -> Vec<JobId> {
         let now = self.clock.now();
         let is_due = |job: &&Job| {
-            let sent = job.array.as_ref().and_then(|array| array.cancel_sent);
-            job.desired != DesiredState::Run && sent.is_none_or(|at| now - at >= CANCEL_AGAIN)
+            let told = job.array.as_ref().and_then(|array| array.told.as_ref());
+            let told = told.filter(|told| now - told.at < CANCEL_AGAIN);
+            unwanted
+                .get(&job.id)
+                .is_some_and(|tasks| told.is_none_or(|told| !tasks.without(&told.tasks).is_empty()))
         };
         let due: Vec<&Job> = jobs.iter().filter(is_due).collect();
-        let attempts = due.iter().flat_map(|job| {
-            job.attempts_in_slurm().filter_map(|attempt| Some((attempt.slurm_id?, attempt.key(job.id))))
-        });
-        let command = Cancel { jobs: attempts.collect(), ..Cancel::default() };
-        if command.jobs.is_empty() {
+        if due.is_empty() {
             return Vec::new();
+        }
+        let mut command = Cancel::default();
+        for job in &due {
+            for attempt in job.attempts_in_slurm() {
+                let (Some(id), key) = (attempt.slurm_id, attempt.key(job.id)) else { continue };
+                let tasks =
+                    unwanted.get(&job.id).map(|tasks| tasks.intersection(&attempt.tasks)).unwrap_or_default();
+                if tasks == attempt.tasks {
+                    command.jobs.push((id, key));
+                } else if !tasks.is_empty() {
+                    command.tasks.push((id, key, tasks.less(attempt.base)));
+                }
+            }
         }
         let why = match runtime.target.link.call(&command).await {
             Ok(answer) => answer.refused.map(|failure| failure.excerpt),
@@ -200,13 +246,13 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
 }
 
 /// A task that was canceled before it began left nothing on the cluster.
-fn never_began(job: &Job, ended: &EndedRun) -> Option<TaskEnding> {
+fn never_began(desired: DesiredState, ended: &EndedRun) -> Option<TaskEnding> {
     let run = &ended.run;
     let began = run.started_at.is_some() || run.nodes.is_some() || run.requeues > 0;
-    if job.desired == DesiredState::Run || began || run.state != Some(SlurmState::Cancelled) {
+    if desired == DesiredState::Run || began || run.state != Some(SlurmState::Cancelled) {
         return None;
     }
-    let (outcome, message) = match job.desired {
+    let (outcome, message) = match desired {
         DesiredState::Pause => (TaskOutcome::Retried, "Paused before it began."),
         _ => (TaskOutcome::Canceled, "Canceled before it began."),
     };
@@ -257,18 +303,14 @@ fn concluding(job: &Job, attempt: &Attempt, ended: &EndedRun, now: Timestamp) ->
     let (paths, task) = (JobPaths::new(&attempt.job_dir, job.id).ok()?, ended.run.task);
     let index = task.saturating_sub(attempt.base);
     let key = attempt.key(job.id);
-    let opened = paths.state(attempt).ok()?;
-    let logs = [
-        paths.task_logs(&attempt.into(), index).ok()?,
-        opened.join(&format!("{index}.out")).ok(),
-        opened.join(&format!("{index}.err")).ok(),
-    ];
+    let place = AttemptPlace { index: Some(index), ..attempt.into() };
+    let logs = LogStream::BOTH.map(|stream| paths.log_file(&place, &LogFile::Main(stream)));
     Some(Concluding {
         role_logs: None,
         key: AttemptKey { name: label(key.name.as_str(), Some(index)).parse().ok()?, ..key },
         id: attempt.slurm_id,
         state_dir: paths.task_state(attempt.no, task).ok()?,
-        logs: logs.into_iter().flatten().collect(),
+        logs: logs.into_iter().flatten().flatten().collect(),
         results_dir: paths.task_results(task).ok(),
         status: ended.run.status.cursors(),
         status_backlog: status_backlog(job, now),

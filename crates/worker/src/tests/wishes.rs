@@ -1,6 +1,6 @@
 //! Pausing, resuming, sending again and deleting.
 
-use persistence::{DueJobs as _, LeaseTerms, Requested};
+use persistence::{DueJobs as _, LeaseTerms, Requested, Retry};
 use uuid::Uuid;
 
 use super::*;
@@ -95,12 +95,13 @@ async fn a_failed_job_is_sent_again_with_its_whole_budget(pool: PgPool) {
     let mut secrets = Secrets::default();
     secrets.env.insert("HF_TOKEN".parse().unwrap(), "hunter3".to_owned().into());
     let store = &bench.worker.store;
-    taken(store.request_retry(id, &Viewer::All, &secrets, None, None, bench.clock.now()).await.unwrap());
+    let retry = Retry { secrets: &secrets, incarnation: None, array: None };
+    taken(store.request_retry(id, &Viewer::All, &retry, None, bench.clock.now()).await.unwrap());
     let job = bench.job(id).await;
     assert_eq!((job.status, job.phase, job.finished_at), (Status::Pending, Phase::Queued, None));
     bench.step(Lane::Submit).await;
     assert_eq!(bench.fake.submissions(&format!("{name}-r2")), 1);
-    let again = store.request_retry(id, &Viewer::All, &secrets, None, None, bench.clock.now()).await.unwrap();
+    let again = store.request_retry(id, &Viewer::All, &retry, None, bench.clock.now()).await.unwrap();
     assert!(matches!(again, Requested::Stays(_)), "once is enough");
 }
 

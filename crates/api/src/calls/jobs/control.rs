@@ -1,8 +1,11 @@
 //! The calls that change a job. Each sets the desired state in the database; a worker carries it out.
 
 use axum::{http::StatusCode, response::Response};
-use domain::{DesiredState, Job, JobId, Phase, RetryRequest, Status};
-use persistence::Requested;
+use domain::{
+    ArrayState, CancelRequest, DesiredState, Job, JobId, Phase, RetryRequest, Status, TaskSelection,
+    TaskStatus,
+};
+use persistence::{Requested, Retry};
 use serde_json::Value;
 
 use super::once;
@@ -15,26 +18,40 @@ use crate::{
     view::StatusView,
 };
 
-problems!(CancelProblems = SECURED, JobNotFound);
+problems!(CancelProblems = SECURED | BODY, JobNotFound, WrongState);
 
 /// Cancel a job
 ///
-/// The job is `Canceling` until the cluster confirms the cancellation, then `Canceled`. The call can be repeated.
+/// The job is `Canceling` until the cluster confirms the cancellation, then `Canceled`. The call can be repeated. With `tasks`
+/// only these tasks of the job's array are canceled; the others go on.
 #[utoipa::path(
     post,
     path = "/jobs/{id}/cancel",
     params(("id" = domain::JobId, Path, description = "The job's id.")),
+    request_body = Option<CancelRequest>,
     security(("bearer" = ["write"])),
     responses(
-        (status = 202, description = "The job will be canceled.", body = StatusView),
+        (status = 202, description = "The job, or the tasks, will be canceled.", body = StatusView),
         (status = 200, description = "The job had already finished; nothing changed.", body = StatusView),
         CancelProblems
     )
 )]
 pub(crate) async fn cancel_job(
     Call(app, caller, JobInPath(id), _): Call<JobInPath>,
+    BodyIfAny(sent): BodyIfAny<CancelRequest>,
 ) -> Result<Response, Problem> {
-    let job = match app.store.request_cancel(id, &caller.viewer(), app.clock.now()).await? {
+    let (viewer, now) = (caller.viewer(), app.clock.now());
+    let requested = match sent.and_then(|sent| sent.value.tasks) {
+        None => app.store.request_cancel(id, &viewer, now).await?,
+        Some(selection) => {
+            let (job, _, tasks) = super::tasks::selected(&app, &caller, id, &selection).await?;
+            if !job.status.is_final() && job.array.is_none() {
+                return Err(wrong_state(job.status, "It has no array; cancel it without `tasks`."));
+            }
+            app.store.request_cancel_tasks(id, &viewer, &tasks, now).await?
+        }
+    };
+    let job = match requested {
         // A job that is already being canceled does not change either.
         Requested::Taken(job) | Requested::Stays(job) => job,
         Requested::NoJob => return Err(no_such_job(id)),
@@ -142,8 +159,9 @@ problems!(
 
 /// Retry a job
 ///
-/// Submits a job in `Error` or `Canceled` again as a new attempt with a full retry budget. The service deleted the job's secrets
-/// when it finished, so a job with secrets needs them again in the body. Other jobs need no body.
+/// Submits a job in `Error` or `Canceled` again as a new attempt with a full retry budget. Of an array, the tasks that are not done go
+/// again, or those that `tasks` selects. The service deleted the job's secrets when it finished, so a job with secrets needs them
+/// again in the body. Other jobs need no body.
 #[utoipa::path(
     post,
     path = "/jobs/{id}/retry",
@@ -177,9 +195,11 @@ pub(crate) async fn retry_job(
         return refused(job.status).await;
     }
     let incarnation = is_there(&app, &job)?;
+    let array = retried_array(&app, &caller, &job, request.tasks.as_ref()).await?;
     let secrets = request.secrets_for(&job.spec).map_err(Problem::fields)?;
     let (viewer, now) = (caller.viewer(), app.clock.now());
-    let taken = app.store.request_retry(id, &viewer, &secrets, once.as_ref(), incarnation, now).await?;
+    let retry = Retry { secrets: &secrets, incarnation, array: array.as_ref() };
+    let taken = app.store.request_retry(id, &viewer, &retry, once.as_ref(), now).await?;
     let job = match taken {
         Requested::Taken(job) => job,
         // A job in this state is refused only because of its cluster.
@@ -189,6 +209,36 @@ pub(crate) async fn retry_job(
     };
     tracing::info!(job.id = %job.id, "job retried by its owner");
     super::answered(&app, StatusCode::ACCEPTED, &job).await
+}
+
+/// The state of the job's array when the selected tasks go again; none for a job without an array.
+async fn retried_array(
+    app: &App,
+    caller: &Caller,
+    job: &Job,
+    selection: Option<&TaskSelection>,
+) -> Result<Option<ArrayState>, Problem> {
+    let unfinished = [TaskStatus::Pending, TaskStatus::Running, TaskStatus::Error, TaskStatus::Canceled];
+    let (newest, tasks) = match selection {
+        Some(selection) => {
+            let (_, newest, tasks) = super::tasks::selected(app, caller, job.id, selection).await?;
+            (newest, tasks)
+        }
+        None if job.array.is_none() => return Ok(None),
+        None => {
+            let newest = app.store.newest_states(job.id).await?;
+            let tasks = job.tasks_in(&unfinished, &newest);
+            (newest, tasks)
+        }
+    };
+    let done = tasks.intersection(&job.tasks_in(&[TaskStatus::Done], &newest));
+    if !done.is_empty() {
+        return Err(Problem::new(Kind::WrongState, format!("The tasks {done} are done. Select others.")));
+    }
+    if tasks.is_empty() {
+        return Err(Problem::new(Kind::WrongState, "The job has no task in this state."));
+    }
+    Ok(job.retried_array(&tasks, &job.tasks_in(&[TaskStatus::Error], &newest)))
 }
 
 fn wrong_state(status: Status, rule: &str) -> Problem {

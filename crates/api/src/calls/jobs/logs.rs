@@ -30,6 +30,7 @@ use selection::{LogParameters, Selection};
 problems!(
     Problems = SECURED,
     JobNotFound,
+    TaskNotFound,
     AttemptNotFound,
     NoLogYet,
     LogUnreadable,
@@ -87,6 +88,7 @@ pub(crate) async fn get_job_logs(
 ) -> Result<Response, Problem> {
     let job = super::find(&app, &caller, id).await?;
     is_there(&app, &job)?;
+    let selection = selection.of(&job)?;
     if !selection.follow {
         return read::respond(&app, &job, &selection).await;
     }

@@ -151,7 +151,27 @@ fn a_rejected_piece_ends_the_job_when_the_others_have_ended() {
 fn a_job_that_is_retried_carries_no_task_that_is_done() {
     let mut job = array_job("0-5");
     submit_piece(&mut job, 7);
-    let array = job.retried_array(&"0,2-3".parse().unwrap()).unwrap();
-    assert_eq!((array.unsubmitted.to_string().as_str(), array.retried_at), ("1,4-5", 1));
-    assert_eq!((array.counts.total, array.counts.done, array.counts.pending), (6, 3, 3));
+    let array = job.array.as_mut().unwrap();
+    array.counts = TaskCounts { total: 6, done: 3, error: 2, canceled: 1, ..TaskCounts::default() };
+    (array.dropped, array.withdrawn) = ("5".parse().unwrap(), "2,5".parse().unwrap());
+    let array = job.retried_array(&"1,5".parse().unwrap(), &"1,4".parse().unwrap()).unwrap();
+    assert_eq!((array.unsubmitted.to_string().as_str(), array.retried_at), ("1,5", 1));
+    let counts = TaskCounts { total: 6, done: 3, error: 1, pending: 2, ..TaskCounts::default() };
+    assert_eq!((array.counts, array.dropped.to_string().as_str()), (counts, ""));
+    assert_eq!(array.withdrawn.to_string(), "2", "task 5 is wanted again");
+}
+
+#[test]
+fn a_canceled_task_is_not_submitted_and_the_others_are() {
+    let mut job = array_job("0-5");
+    job.array.as_mut().unwrap().withdrawn = "0-1,4".parse().unwrap();
+    assert_eq!(step(&job), Step::Tend, "first they are dropped");
+    let (mut job, due) = job.tally(&[], T0);
+    assert_eq!((job.status, due, step(&job)), (Status::Pending, Some(T0), Step::Submit));
+    submit_piece(&mut job, 7);
+    assert_eq!(job.attempt.as_ref().unwrap().tasks.to_string(), "2-3");
+    submit_piece(&mut job, 8);
+    let done = [(no(1), tally(0, &[TaskOutcome::Done; 2])), (no(2), tally(0, &[TaskOutcome::Done]))];
+    let (job, _) = job.tally(&done, T0);
+    assert_eq!((job.status, job.message.as_str()), (Status::Canceled, "3 of 6 tasks done, 3 canceled."));
 }

@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::*;
 use crate::{
     DueJobs as _, InsertWith, Inserted, Lane, LeaseTerms, NewJob, PartitionTurns as _, PollResult,
-    PollTurns as _, Requested, Sealer, StepRecord, StepRecords as _, Viewer,
+    PollTurns as _, Requested, Retry, Sealer, StepRecord, StepRecords as _, Viewer,
 };
 
 const MOST: u32 = 3;
@@ -161,8 +161,8 @@ async fn a_job_for_a_deleted_or_replaced_cluster_is_not_stored(pool: PgPool) {
     let job = end(&store, Status::Error).await;
     let retry = async |incarnation| {
         let (viewer, secrets) = (Viewer::All, Secrets::default());
-        let wished =
-            store.request_retry(job.id, &viewer, &secrets, None, Some(incarnation), DateTime::UNIX_EPOCH);
+        let again = Retry { secrets: &secrets, incarnation: Some(incarnation), array: None };
+        let wished = store.request_retry(job.id, &viewer, &again, None, DateTime::UNIX_EPOCH);
         matches!(wished.await.unwrap(), Requested::Taken(_))
     };
     assert!(!retry(incarnation).await);

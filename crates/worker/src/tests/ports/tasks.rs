@@ -4,13 +4,14 @@ use std::collections::{HashMap, HashSet};
 
 use domain::{AttemptNo, AttemptTally, ClusterName, Job, JobId, Timestamp};
 use persistence::{
-    ActiveArray, ConcludedTask, EndedTask, Lease, ObservedTask, PollLease, StepRecord, StoreError,
+    ActiveArray, ConcludedTask, EndedTask, Lease, ObservedTask, PollLease, StepRecord, StoreError, TaskPolls,
     TaskRecords, WorkStore,
 };
+use slurm::TaskSet;
 
 use super::{Gate, GatedStore};
 
-impl<S: WorkStore, G: Gate> TaskRecords for GatedStore<S, G> {
+impl<S: WorkStore, G: Gate> TaskPolls for GatedStore<S, G> {
     async fn active_arrays(&self, cluster: &ClusterName) -> Result<Vec<ActiveArray>, StoreError> {
         self.gate.pass("active_arrays", self.store.active_arrays(cluster)).await
     }
@@ -22,6 +23,12 @@ impl<S: WorkStore, G: Gate> TaskRecords for GatedStore<S, G> {
         now: Timestamp,
     ) -> Result<(), StoreError> {
         self.gate.pass("record_observed_tasks", self.store.record_observed_tasks(lease, changed, now)).await
+    }
+}
+
+impl<S: WorkStore, G: Gate> TaskRecords for GatedStore<S, G> {
+    async fn concluded_tasks(&self, jobs: &[JobId]) -> Result<HashMap<JobId, TaskSet>, StoreError> {
+        self.gate.pass("concluded_tasks", self.store.concluded_tasks(jobs)).await
     }
 
     async fn ended_tasks(&self, jobs: &[Job], most: u32) -> Result<Vec<EndedTask>, StoreError> {

@@ -32,12 +32,13 @@ pub(super) async fn respond(
     selection: Selection,
     cursor: Option<Cursor>,
 ) -> Result<Response, Problem> {
-    let newest = job.attempt.as_ref().map_or(AttemptNo::FIRST, |attempt| attempt.no);
+    let newest =
+        place::attempt(app, job, selection.task, None).await?.map_or(AttemptNo::FIRST, |place| place.no);
     if job.phase == Phase::Ended && cursor.as_ref().is_some_and(|c| c.is_end && c.attempt >= newest) {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
     let attempt = cursor.as_ref().map(|cursor| cursor.attempt).or(selection.attempt);
-    let place = place::attempt(app, job, attempt).await?;
+    let place = place::attempt(app, job, selection.task, attempt).await?;
     let Some(permit) = Permit::take(&app.followers, ::metrics::gauge!("tao_slurm_log_followers")) else {
         let most = app.limits.log_followers;
         let detail = format!("{most} logs are being followed, the limit of this process. Try again.");
@@ -241,7 +242,9 @@ impl Follower {
 
     async fn go_on(&mut self, newest: AttemptPlace, events: &mut Sent) {
         let Some(previous) = self.watched.as_ref().map(|watched| watched.place.no) else { return };
-        let next = match self.app.store.find_attempt_place(self.job, previous.next()).await {
+        // Not every attempt carries the task of an array.
+        let next = if self.selection.task.is_some() { newest.no } else { previous.next() };
+        let next = match self.app.store.find_attempt_place(self.job, next, self.selection.task).await {
             Ok(next) => next.unwrap_or(newest),
             Err(error) => {
                 tracing::warn!(%error, job.id = %self.job, "cannot read the next attempt of a followed job");
@@ -270,7 +273,13 @@ impl Follower {
                 return;
             }
         };
-        let newest = job.attempt.as_ref().map(AttemptPlace::from);
+        let newest = match place::attempt(&self.app, &job, self.selection.task, None).await {
+            Ok(newest) => newest,
+            Err(problem) => {
+                tracing::warn!(?problem, job.id = %self.job, "cannot read the attempt of a followed job");
+                return;
+            }
+        };
         match (&mut self.watched, &newest) {
             (None, Some(newest)) => {
                 let (which, part) = (self.selection.which.clone(), self.selection.part);
@@ -280,7 +289,8 @@ impl Follower {
             // The location of the logs depends on the Slurm id, which may be new.
             (Some(watched), Some(newest)) if watched.place.no == newest.no => watched.place = newest.clone(),
             (Some(watched), Some(_)) if watched.place.slurm_id.is_none() => {
-                let stored = self.app.store.find_attempt_place(self.job, watched.place.no).await;
+                let stored =
+                    self.app.store.find_attempt_place(self.job, watched.place.no, self.selection.task).await;
                 watched.place = stored.ok().flatten().unwrap_or_else(|| watched.place.clone());
             }
             _ => {}

@@ -16,8 +16,12 @@ const MOST_TASKS: u32 = 256;
 pub(super) async fn attempt(
     app: &App,
     job: &Job,
+    task: Option<u32>,
     no: Option<AttemptNo>,
 ) -> Result<Option<AttemptPlace>, Problem> {
+    if let Some(task) = task {
+        return attempt_of_task(app, job, task, no).await;
+    }
     let newest = job.attempt.as_ref();
     let Some(no) = no.filter(|no| newest.is_none_or(|newest| newest.no != *no)) else {
         return Ok(newest.map(AttemptPlace::from));
@@ -26,7 +30,7 @@ pub(super) async fn attempt(
     if newest.is_none() && no == AttemptNo::FIRST {
         return Ok(None);
     }
-    if let Some(place) = app.store.find_attempt_place(job.id, no).await? {
+    if let Some(place) = app.store.find_attempt_place(job.id, no, None).await? {
         return Ok(Some(place));
     }
     let had = newest.map_or(0, |newest| newest.no.get());
@@ -35,6 +39,26 @@ pub(super) async fn attempt(
         had => format!("Attempt {no} does not exist; the newest is {had}."),
     };
     Err(Problem::new(Kind::AttemptNotFound, detail))
+}
+
+/// The selected attempt of a task, by default that of its newest run. None while the task has no run.
+async fn attempt_of_task(
+    app: &App,
+    job: &Job,
+    task: u32,
+    no: Option<AttemptNo>,
+) -> Result<Option<AttemptPlace>, Problem> {
+    let no = match no {
+        Some(no) => no,
+        None => match app.store.newest_runs(job.id, &[task]).await?.remove(&task) {
+            Some(newest) => newest.attempt,
+            None => return Ok(None),
+        },
+    };
+    let place = app.store.find_attempt_place(job.id, no, Some(task)).await?;
+    let missing =
+        || Problem::new(Kind::AttemptNotFound, format!("The job has no attempt {no} with task {task}."));
+    place.ok_or_else(missing).map(Some)
 }
 
 /// The question for a part of a log.

@@ -34,7 +34,9 @@ pub(super) async fn respond(app: &App, job: &Job, selection: &Selection) -> Resu
         let why = place::why_no_log(job, selection.attempt, selection.which.role.as_ref());
         Problem::new(Kind::NoLogYet, why)
     };
-    let Some(place) = place::attempt(app, job, selection.attempt).await? else { return Err(no_log()) };
+    let Some(place) = place::attempt(app, job, selection.task, selection.attempt).await? else {
+        return Err(no_log());
+    };
     // Many readers must neither queue on a login host nor fill this process's memory.
     let turn = timeout(app.limits.log_patience, app.log_reads.turn(&job.cluster)).await;
     let _turn = turn.ok().flatten().ok_or_else(|| busy(app.limits.log_reads))?;

@@ -1,10 +1,11 @@
 //! The query parameters of `GET /jobs/{id}/logs`.
 
-use domain::{AttemptNo, LogFile, LogRole, LogStream};
+use domain::{AttemptNo, Job, LogFile, LogRole, LogStream};
 use strum::EnumString;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::{
+    calls::jobs::tasks::no_such_task,
     http::extract::{FromQuery, Parameters},
     problem::Problem,
 };
@@ -57,7 +58,8 @@ pub(crate) struct LogParameters {
     /// The logs of a role's tasks instead of the job's own, such as `policy`: a directory below the attempt's logs.
     #[param(pattern = "^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$")]
     role: Option<String>,
-    /// Only this task of the role, counted from 0. Default: all tasks; with `offset`, task 0.
+    /// Of a job with an array: the task, which must be given. Of another job: only this process of the role, counted from 0. Default:
+    /// all; with `offset`, 0.
     #[param(maximum = 999_999)]
     task: Option<u32>,
     /// The attempt, counted from 1. Default: the newest.
@@ -129,6 +131,8 @@ pub(crate) struct Selection {
     pub(super) attempt: Option<AttemptNo>,
     pub(super) part: Part,
     pub(super) follow: bool,
+    /// The task of the job's array.
+    pub(super) task: Option<u32>,
 }
 
 fn contradiction(name: &str, detail: &str) -> Problem {
@@ -149,12 +153,34 @@ fn which(parameters: &Parameters, by_bytes: bool) -> Result<Which, Problem> {
         ));
     }
     let role = role.or_else(|| short.and_then(|role| role.parse().ok()));
-    if task.is_some() && role.is_none() {
-        return Err(contradiction("task", "needs a role; add the parameter role"));
-    }
     let stream = stream.unwrap_or(if by_bytes { Stream::Out } else { Stream::All });
     let task = task.or(if by_bytes && role.is_some() { Some(0) } else { None });
     Ok(Which { role, task, streams: stream.parts().1 })
+}
+
+impl Selection {
+    /// The selection for this job.
+    pub(super) fn of(mut self, job: &Job) -> Result<Self, Problem> {
+        let (role, task) = (self.which.role.is_some(), self.which.task);
+        if job.array.is_none() {
+            return match task {
+                Some(_) if !role => Err(contradiction("task", "needs a role; add the parameter role")),
+                _ => Ok(self),
+            };
+        }
+        if role {
+            return Err(contradiction("role", "the tasks of an array have one log each; leave it out"));
+        }
+        let tasks = job.spec.tasks();
+        let needed =
+            || Problem::parameter("task", "required", format!("is required; the job's tasks are {tasks}"));
+        let task = task.ok_or_else(needed)?;
+        if !tasks.contains(task) {
+            return Err(no_such_task(job, task));
+        }
+        (self.which.task, self.task) = (None, Some(task));
+        Ok(self)
+    }
 }
 
 impl FromQuery for Selection {
@@ -187,6 +213,6 @@ impl FromQuery for Selection {
             (None, None) if follow => Part::Bytes { offset: 0, limit: u64::MAX },
             (None, None) => Part::Tail(DEFAULT_TAIL),
         };
-        Ok(Self { which, attempt: attempt.and_then(AttemptNo::new), part, follow })
+        Ok(Self { which, attempt: attempt.and_then(AttemptNo::new), part, follow, task: None })
     }
 }

@@ -17,6 +17,7 @@ fn watched(query: &str, start: Part) -> Watched {
         token: "tao-job-x".parse().unwrap(),
         job_dir: "/lustre/tao".parse().unwrap(),
         slurm_id: slurm::SlurmJobId::new(7),
+        index: None,
     };
     Watched::new(place, which(query), start)
 }

@@ -1,0 +1,98 @@
+//! The tasks of a job.
+
+// `ToSchema` recognizes this type by its name only.
+use chrono::{DateTime, Utc};
+use domain::{Job, TaskCounts, TaskStatus};
+use persistence::TaskRun;
+use serde::Serialize;
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+/// How many tasks of the job are in which state; null for a job without an array.
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+pub(crate) struct TaskCountsView {
+    /// All tasks.
+    pub total: u32,
+    /// Those that wait.
+    pub pending: u32,
+    /// Those that run.
+    pub running: u32,
+    /// Those that succeeded.
+    pub done: u32,
+    /// Those that failed.
+    pub error: u32,
+    /// Those that were canceled.
+    pub canceled: u32,
+}
+
+impl From<TaskCounts> for TaskCountsView {
+    fn from(counts: TaskCounts) -> Self {
+        let TaskCounts { total, pending, running, done, error, canceled } = counts;
+        Self { total, pending, running, done, error, canceled }
+    }
+}
+
+/// A task of a job.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct TaskView {
+    /// Its number.
+    pub task: u32,
+    /// Its state.
+    pub status: TaskStatus,
+    /// Its parameters.
+    #[schema(value_type = Object)]
+    pub parameters: Map<String, Value>,
+    /// The attempt that carries it; null before one does, or while Slurm has reported nothing of the task.
+    pub attempt: Option<u32>,
+    /// Its id in Slurm: that of its array, with its index.
+    #[schema(example = "4711_3")]
+    pub slurm_job_id: Option<String>,
+    /// Its state as Slurm reports it.
+    pub slurm_state: Option<String>,
+    /// Its nodes, one by one.
+    pub nodes: Vec<String>,
+    /// The exit code of its script.
+    pub exit_code: Option<u8>,
+    /// The signal that ended it.
+    pub exit_signal: Option<u8>,
+    /// How it ended, and why.
+    pub message: Option<String>,
+    /// When it started.
+    pub started_on: Option<DateTime<Utc>>,
+    /// When it ended.
+    pub ended_on: Option<DateTime<Utc>>,
+}
+
+/// A page of tasks, by number.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct TaskListView {
+    /// The tasks of this page.
+    pub tasks: Vec<TaskView>,
+    /// The value of `page_token` for the next page; null on the last one.
+    pub next_page_token: Option<String>,
+}
+
+impl TaskView {
+    /// `newest`: its newest run, if Slurm has reported one.
+    pub(crate) fn new(job: &Job, task: u32, status: TaskStatus, newest: Option<&TaskRun>) -> Self {
+        let parameters = job.spec.array.iter().flat_map(|array| array.parameters(task));
+        let parameters = parameters.map(|(key, value)| (key.to_string(), value.clone())).collect();
+        // A run before the present attempt says nothing about it.
+        let newest = newest.filter(|_| status != TaskStatus::Pending);
+        let run = newest.map(|newest| &newest.run);
+        Self {
+            task,
+            status,
+            parameters,
+            attempt: newest.map(|newest| newest.attempt.get()),
+            slurm_job_id: newest.and_then(TaskRun::slurm_job_id),
+            slurm_state: run.and_then(|run| run.state.as_ref()).map(ToString::to_string),
+            nodes: run.and_then(|run| run.nodes.as_deref()).map(slurm::node_list::expand).unwrap_or_default(),
+            exit_code: run.and_then(|run| run.exit).map(|exit| exit.code),
+            exit_signal: run.and_then(|run| run.exit).map(|exit| exit.signal),
+            message: newest.and_then(|newest| newest.message.clone()),
+            started_on: run.and_then(|run| run.started_at),
+            ended_on: run.and_then(|run| run.ended_at),
+        }
+    }
+}

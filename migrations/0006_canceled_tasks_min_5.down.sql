@@ -1,0 +1,1 @@
+alter table jobs drop column canceled_tasks;
