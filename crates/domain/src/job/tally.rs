@@ -76,7 +76,7 @@ impl Job {
         }
     }
 
-    /// The state of its array when its owner retries these tasks, of which none is done. `failed`: those of them that failed.
+    /// The state of its array when its owner retries these tasks. None of them is done. `failed`: those of them that failed.
     pub fn retried_array(&self, tasks: &TaskSet, failed: &TaskSet) -> Option<ArrayState> {
         let known = self.array.as_ref()?;
         let (failed, all) = (tasks.intersection(failed).len(), tasks.len());

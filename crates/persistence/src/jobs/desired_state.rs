@@ -25,7 +25,7 @@ pub struct Retry<'a> {
     pub secrets: &'a Secrets,
     /// Names its cluster if the cluster is in the database; the request is not possible if that cluster was deleted.
     pub incarnation: Option<i64>,
-    /// Of a job with an array: its state, with the tasks that go again as unsubmitted.
+    /// Of a job with an array: its state, with the tasks that go again as not submitted.
     pub array: Option<&'a ArrayState>,
 }
 

@@ -198,7 +198,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         Ok(unwanted.filter(|(_, tasks)| !tasks.is_empty()).collect())
     }
 
-    /// Cancels the tasks that are not wanted. Returns the jobs for which Slurm has accepted it.
+    /// Cancels the tasks that are no longer needed. Returns the jobs for which Slurm has accepted it.
     async fn cancel_tasks(
         &self,
         runtime: &Runtime<L>,

@@ -357,13 +357,13 @@ async fn the_image_itself_is_run_or_the_job_ends(bench: Bench, says: &str) {
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
 async fn a_conversion_without_a_place_for_its_state_fails_and_says_why(pool: PgPool) {
     let says = "an absolute path of at most 3000 bytes";
-    the_image_itself_is_run_or_the_job_ends(Bench::of(pool, deep(2955)), says).await;
+    Box::pin(the_image_itself_is_run_or_the_job_ends(Bench::of(pool, deep(2955)), says)).await;
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
 async fn a_conversion_whose_script_has_no_place_fails_and_says_why(pool: PgPool) {
     let says = "an absolute path of at most 3000 bytes";
-    the_image_itself_is_run_or_the_job_ends(Bench::of(pool, deep(2945)), says).await;
+    Box::pin(the_image_itself_is_run_or_the_job_ends(Bench::of(pool, deep(2945)), says)).await;
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
