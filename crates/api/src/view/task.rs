@@ -2,11 +2,33 @@
 
 // `ToSchema` recognizes this type by its name only.
 use chrono::{DateTime, Utc};
-use domain::{Job, TaskCounts, TaskStatus};
+use domain::{Job, JobArray, TaskCounts, TaskStatus};
 use persistence::TaskRun;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
+
+/// The tasks of a job; null for a job with one task.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ArrayView {
+    /// The number of its tasks.
+    pub tasks: u32,
+    /// The numbers of its tasks, as Slurm writes them: `0-99` or `3,7-9`.
+    pub indices: String,
+    /// The most tasks that run at once; null for as many as the cluster allows.
+    pub max_parallel: Option<u32>,
+}
+
+impl From<&JobArray> for ArrayView {
+    fn from(array: &JobArray) -> Self {
+        let tasks = array.tasks();
+        Self {
+            tasks: tasks.len(),
+            indices: tasks.to_string(),
+            max_parallel: array.max_parallel.map(std::num::NonZeroU32::get),
+        }
+    }
+}
 
 /// How many tasks of the job are in which state; null for a job without an array.
 #[derive(Debug, Clone, Copy, Serialize, ToSchema)]
