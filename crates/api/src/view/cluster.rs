@@ -1,8 +1,8 @@
 //! A cluster: its configuration and its health. It shows neither a key nor a key's path.
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use domain::{
-    Cluster, ClusterName, JobId, Orphan, OrphanKind, RpcBudget, RpcTokens, Timestamp,
+    Cluster, ClusterName, RpcTokens, Timestamp,
     preflight::{Check, Outcome},
 };
 use persistence::PollState;
@@ -15,7 +15,12 @@ use crate::{
     calls::clusters::settings::ClusterSettings,
     http::extract::etag,
     ports::{HostReport, HostState, LinkReport},
-    view::cluster_defaults::ClusterDefaultsView,
+    view::{
+        cluster_defaults::ClusterDefaultsView,
+        cluster_polls::{ClusterPollView, RpcBudgetView},
+        login_host::{BreakerState, LoginHostView, SshUseView, hosts},
+        orphan::OrphansView,
+    },
 };
 
 /// All clusters.
@@ -125,101 +130,6 @@ pub(crate) enum ClusterState {
     Unavailable,
 }
 
-/// Whether the service connects to the cluster.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum BreakerState {
-    /// It does.
-    Closed,
-    /// Not before the earliest `next_attempt_on`.
-    Open,
-}
-
-/// A login host.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct LoginHostView {
-    /// `host`, or `host:port` when the port is not 22.
-    pub host: String,
-    /// The result of the last attempt to connect.
-    pub state: HostState,
-    /// The beginning of that state; null while the host works or before the first attempt.
-    pub since: Option<DateTime<Utc>>,
-    /// The last failure; it stays after a recovery.
-    pub last_error: Option<String>,
-    /// The next attempt to connect; null if the host may be tried at once.
-    pub next_attempt_on: Option<DateTime<Utc>>,
-}
-
-/// The polls of a cluster.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct ClusterPollView {
-    /// The last successful poll; null if there was none.
-    pub polled_on: Option<DateTime<Utc>>,
-    /// The age of the last successful poll, in seconds. It grows while the cluster has no active jobs, because it is not polled then.
-    pub age_seconds: Option<f64>,
-    /// The interval between polls, in seconds.
-    pub interval_seconds: f64,
-    /// The number of failed polls since.
-    pub failures: u32,
-    /// Why the last poll failed; null if it succeeded.
-    pub error: Option<String>,
-    /// Jobs that the polls ask about.
-    pub active_jobs: u64,
-    /// Active jobs that neither squeue nor sacct knows now. After a grace period each of them ends with `Error`.
-    pub missing_jobs: u64,
-    /// Whether there are active jobs and the last successful poll is older than three intervals.
-    pub stale: bool,
-}
-
-/// The RPC budget of a cluster.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct RpcBudgetView {
-    /// The most requests at once.
-    pub burst: u32,
-    /// The requests per minute after that.
-    pub per_minute: u32,
-    /// The requests that may be made now. Submissions leave some for polls and cancellations. Negative after more requests than were left.
-    pub left: i64,
-    /// All requests so far.
-    pub spent_total: u64,
-}
-
-impl RpcBudgetView {
-    fn new(budget: RpcBudget, spent: Option<(RpcTokens, u64)>, now: Timestamp) -> Self {
-        Self {
-            burst: budget.burst,
-            per_minute: budget.per_minute,
-            left: budget.at(spent.map(|(tokens, _)| tokens), now).left,
-            spent_total: spent.map_or(0, |(_, total)| total),
-        }
-    }
-}
-
-/// SSH use since the process started.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct SshUseView {
-    /// Always `this_process`.
-    pub scope: SshUseScope,
-    /// Open connections.
-    pub sessions_open: usize,
-    /// Attempts to connect, successful or not.
-    pub connects_total: u64,
-    /// Completed commands, successful or not.
-    pub commands_total: u64,
-    /// Failed commands.
-    pub failures_total: u64,
-    /// The same for each purpose. Without `worker`, another process polls the cluster.
-    pub by_use: Vec<LinkReport>,
-}
-
-/// Which connections are counted.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum SshUseScope {
-    /// The connections of the process that answers.
-    ThisProcess,
-}
-
 /// The facts for a view beside the configuration.
 pub(crate) struct ClusterFacts<'a> {
     pub(crate) is_default: bool,
@@ -266,13 +176,6 @@ impl ClusterView {
     }
 }
 
-/// The login hosts as seen by the first use that has tried any; the worker is the first use.
-fn hosts(links: &[LinkReport]) -> Vec<&HostReport> {
-    let has_tried = |link: &&LinkReport| link.hosts.iter().any(|host| host.state != HostState::Untried);
-    let source = links.iter().find(has_tried).or_else(|| links.first());
-    source.into_iter().flat_map(|link| &link.hosts).collect()
-}
-
 fn state(hosts: &[&HostReport], poll: Option<&PollState>, fetched: Option<Timestamp>) -> ClusterState {
     let is_bad = |host: &&&HostReport| !matches!(host.state, HostState::Up | HostState::Untried);
     let all_bad = !hosts.is_empty() && hosts.iter().filter(is_bad).count() == hosts.len();
@@ -286,106 +189,6 @@ fn state(hosts: &[&HostReport], poll: Option<&PollState>, fetched: Option<Timest
         ClusterState::Ok
     } else {
         ClusterState::Unknown
-    }
-}
-
-impl LoginHostView {
-    fn new(host: &HostReport, now: Timestamp) -> Self {
-        let delta = |duration| TimeDelta::from_std(duration).unwrap_or_default();
-        Self {
-            host: host.host.clone(),
-            state: host.state,
-            since: host.for_the_last.map(|duration| now - delta(duration)),
-            last_error: host.last_error.clone(),
-            next_attempt_on: host.retry_in.map(|duration| now + delta(duration)),
-        }
-    }
-}
-
-impl ClusterPollView {
-    fn new(poll: &PollState, now: Timestamp) -> Self {
-        let age = poll.polled_at.map(|at| (now - at).max(TimeDelta::zero()));
-        let allowed = TimeDelta::from_std(poll.interval.saturating_mul(3)).unwrap_or(TimeDelta::MAX);
-        Self {
-            polled_on: poll.polled_at,
-            age_seconds: age.map(|age| TimeDelta::milliseconds(age.num_milliseconds()).as_seconds_f64()),
-            interval_seconds: poll.interval.as_secs_f64(),
-            failures: poll.failures,
-            error: poll.error.clone(),
-            active_jobs: poll.active_jobs,
-            missing_jobs: poll.missing_jobs,
-            stale: poll.active_jobs > 0 && age.is_none_or(|age| age > allowed),
-        }
-    }
-}
-
-impl SshUseView {
-    fn new(links: Vec<LinkReport>) -> Self {
-        let total = |number: fn(&LinkReport) -> u64| links.iter().map(number).sum();
-        Self {
-            scope: SshUseScope::ThisProcess,
-            sessions_open: links.iter().map(|link| link.sessions_open).sum(),
-            connects_total: total(|link| link.connects_total),
-            commands_total: total(|link| link.commands_total),
-            failures_total: total(|link| link.failures_total),
-            by_use: links,
-        }
-    }
-}
-
-/// The most orphans in a view.
-const SHOWN: usize = 50;
-
-/// The orphans that the last poll found.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct OrphansView {
-    /// The number of orphans, at most 1000.
-    pub count: usize,
-    /// The oldest orphans, at most 50.
-    pub jobs: Vec<OrphanView>,
-}
-
-/// A Slurm job with a name of this service that belongs to no active attempt.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct OrphanView {
-    /// Its Slurm id.
-    #[schema(example = "4711")]
-    pub slurm_job_id: String,
-    /// Its job name in Slurm.
-    pub slurm_job_name: String,
-    /// The job in its name; null for an image conversion.
-    pub job_id: Option<JobId>,
-    /// Why it is an orphan.
-    pub kind: OrphanKind,
-    /// Its state as Slurm reports it.
-    #[schema(example = "RUNNING")]
-    pub slurm_state: String,
-    /// When it was first seen.
-    pub first_seen_on: DateTime<Utc>,
-    /// When its cancellation was last requested; null if it was not.
-    pub cancel_sent_on: Option<DateTime<Utc>>,
-    /// The explanation as a sentence.
-    pub message: String,
-}
-
-impl OrphansView {
-    pub(crate) fn new(orphans: &[Orphan]) -> Self {
-        Self { count: orphans.len(), jobs: orphans.iter().take(SHOWN).map(OrphanView::new).collect() }
-    }
-}
-
-impl OrphanView {
-    fn new(orphan: &Orphan) -> Self {
-        Self {
-            slurm_job_id: orphan.slurm_id.to_string(),
-            slurm_job_name: orphan.name.to_string(),
-            job_id: orphan.job(),
-            kind: orphan.kind,
-            slurm_state: orphan.state.clone(),
-            first_seen_on: orphan.first_seen_at,
-            cancel_sent_on: orphan.cancel_sent_at,
-            message: orphan.sentence(),
-        }
     }
 }
 

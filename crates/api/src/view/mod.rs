@@ -3,11 +3,14 @@
 mod attempt;
 mod cluster;
 mod cluster_defaults;
+mod cluster_polls;
 mod component;
 mod event;
 mod job;
 mod job_summary;
+mod login_host;
 mod options;
+mod orphan;
 mod partition;
 mod pending;
 mod result;
