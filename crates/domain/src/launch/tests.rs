@@ -1,7 +1,6 @@
 use chrono::DateTime;
 use remote::Submission;
-use serde_json::{Value, json};
-use test_case::test_case;
+use serde_json::json;
 
 use super::*;
 use crate::{
@@ -9,9 +8,12 @@ use crate::{
         policy::{BatchSettings, ImageSettings, RetrySettings, SubmitSettings},
         resources::Resources,
     },
-    fixtures::{as_tao, command_job},
-    request::{files::JobFile, spec::CUDA_OVERRIDE},
+    fixtures::command_job,
+    request::files::JobFile,
 };
+
+mod directives;
+mod tao;
 
 fn cluster() -> Cluster {
     Cluster {
@@ -31,14 +33,6 @@ fn cluster() -> Cluster {
         submit: SubmitSettings::default(),
         rpc_budget: None,
     }
-}
-
-fn tao_job(network_arch: &str, specs: Value) -> Job {
-    let mut job = as_tao(command_job());
-    job.spec.image = Some("nvcr.io/nvidia/tao/tao-toolkit:6".parse().unwrap());
-    job.spec.work =
-        Work::Tao { network_arch: network_arch.parse().unwrap(), action: "train".parse().unwrap(), specs };
-    job
 }
 
 fn submission(job: &Job, cluster: &Cluster) -> Submission {
@@ -74,24 +68,6 @@ fn what_only_the_nodes_have_is_not_looked_for_on_the_login_host() {
 }
 
 #[test]
-fn a_tao_job_is_told_where_it_runs() {
-    let job = tao_job("classification_pyt", json!({}));
-    let (text, script) = (env_file(&job), script(&job, &cluster()));
-    for line in [
-        "export ORCHESTRATION_API_NETWORK=classification_pyt",
-        "export ORCHESTRATION_API_ACTION=train",
-        "export TAO_EXECUTION_BACKEND=slurm",
-        "export CLOUD_BASED=False",
-        "export HF_HOME=/lustre/tao/.cache/huggingface",
-        "export TAO_API_RESULTS_DIR=/lustre/tao/results",
-    ] {
-        assert!(text.contains(&format!("{line}\n")), "{line}: {text}");
-    }
-    assert!(!text.contains("COSMOS") && !text.contains("CUDA"), "{text}");
-    assert!(!script.contains("ORCHESTRATION_API_NETWORK") && !script.contains("HF_HOME"), "{script}");
-}
-
-#[test]
 fn all_variables_of_a_job_are_in_one_private_file() {
     let mut job = command_job();
     job.spec.env.insert("DOTENV".parse().unwrap(), "A=1\nPATH=/nowhere".to_owned());
@@ -108,145 +84,6 @@ fn all_variables_of_a_job_are_in_one_private_file() {
         let text = String::from_utf8_lossy(&other.bytes);
         assert!(!text.contains("nowhere") && !text.contains("HF_TOKEN"), "{}: {text}", other.path);
     }
-}
-
-#[test]
-fn enroots_hooks_get_the_plain_variables_of_devices_and_no_secret() {
-    let mut job = tao_job("cosmos-rl", json!({}));
-    let vars = [
-        ("NVIDIA_DRIVER_CAPABILITIES", "all"),
-        ("NVIDIA_NOTES", "two\nlines"),
-        ("MELLANOX_VISIBLE_DEVICES", "0"),
-    ];
-    job.spec.env.extend(vars.map(|(key, value)| (key.parse().unwrap(), value.to_owned())));
-    let mut secrets = Secrets::default();
-    secrets.env.insert("NVIDIA_API_KEY".parse().unwrap(), "hunter2".to_owned().into());
-    let attempt = job.new_attempt("/lustre/tao".parse().unwrap(), DateTime::UNIX_EPOCH).unwrap();
-    let submission = plan_submission(&job, &attempt, &cluster(), &secrets).unwrap();
-    let text = String::from_utf8(file(&submission, ".sbatch").bytes.clone()).unwrap();
-    let exports = "\nexport MELLANOX_VISIBLE_DEVICES=0\nexport NVIDIA_DRIVER_CAPABILITIES=all\n";
-    assert!(text.contains(exports), "{text}");
-    assert!(text.contains(" --container-env=MELLANOX_VISIBLE_DEVICES,NVIDIA_DRIVER_CAPABILITIES"), "{text}");
-    assert!(!text.contains("NVIDIA_NOTES") && !text.contains("NVIDIA_API_KEY"), "{text}");
-    let env = String::from_utf8(file(&submission, ".sh").bytes.clone()).unwrap();
-    for (key, _) in vars {
-        assert!(env.contains(&format!("export {key}=")), "{key}: {env}");
-    }
-    // Without a container there are no hooks.
-    job = command_job();
-    job.spec.env.insert("NVIDIA_VISIBLE_DEVICES".parse().unwrap(), "0".to_owned());
-    assert!(job.spec.image.is_none() && !script(&job, &cluster()).contains("NVIDIA_VISIBLE_DEVICES"));
-}
-
-#[test]
-fn a_cache_of_the_callers_own_is_kept() {
-    let mut job = tao_job("classification_pyt", json!({}));
-    job.spec.env.insert("HUGGINGFACE_HUB_CACHE".parse().unwrap(), "/lustre/hub".to_owned());
-    assert!(!env_file(&job).contains("HF_HOME"));
-    job.spec.env.clear();
-    job.spec.env.insert("HF_HOME".parse().unwrap(), "/lustre/hf".to_owned());
-    assert!(env_file(&job).contains("export HF_HOME=/lustre/hf\n"));
-}
-
-#[test]
-fn another_cuda_is_put_before_the_images_own_inside_the_container() {
-    let mut job = tao_job("classification_pyt", json!({}));
-    job.spec.env.insert(CUDA_OVERRIDE.parse().unwrap(), "12.6".to_owned());
-    let text = script(&job, &cluster());
-    assert!(text.contains(" --cuda=/usr/local/cuda-12.6 "), "{text}");
-    job.spec.env.insert(CUDA_OVERRIDE.parse().unwrap(), String::new());
-    assert!(!script(&job, &cluster()).contains(" --cuda=/usr"), "an empty version is none");
-}
-
-#[test]
-fn cosmos_on_one_node_has_its_caches_and_all_memory() {
-    let job = tao_job("cosmos-rl", json!({}));
-    let (text, env) = (script(&job, &cluster()), env_file(&job));
-    for part in ["#SBATCH --mem=0\n", " --no-container-mount-home"] {
-        assert!(text.contains(part), "{part}: {text}");
-    }
-    for line in ["COSMOS_CACHE=/lustre/tao/.cache/cosmos\n", "CUDA_OVERRIDE_VERSION=12.8\n"] {
-        assert!(env.contains(&format!("export {line}")), "{line}: {env}");
-    }
-    assert!(!text.contains("COSMOS_NODE_ROLE") && !text.contains(" --hide-tasks "), "{text}");
-}
-
-#[test]
-fn cosmos_on_several_nodes_has_roles_and_tells_the_container_so() {
-    let mut job = tao_job("cosmos-rl", json!({"policy": {"parallelism": {"tp_size": 16}}}));
-    job.spec.resources.nodes = 3;
-    job.spec.resources.gpus_per_node = 8;
-    job.spec.env.insert("NUM_POLICY_NODES".parse().unwrap(), "7".to_owned());
-    let text = script(&job, &cluster());
-    for part in [
-        "_tao_component controller step 1 0 ",
-        "_tao_component policy with 2 0 ",
-        "_tao_component rollout with 1 0 ",
-        " COSMOS_CONTROLLER_HOST=\"${_tao_hosts[0]}\":8082 POLICY_NODES=\"$(_tao_slice 0 2 ' ')\" \
-         ROLLOUT_NODES=\"$(_tao_slice 2 1 ' ')\" COSMOS_NODE_ROLE=policy ",
-        " WORLD_SIZE=3 ",
-    ] {
-        assert!(text.contains(part), "{part}: {text}");
-    }
-    let env: Value = serde_json::from_slice(
-        &file(&submission(&job, &cluster()), "env/00000000-0000-0000-0000-000000000001.json").bytes,
-    )
-    .unwrap();
-    assert_eq!((&env["COSMOS_RL_MULTINODE"], &env["NUM_POLICY_NODES"]), (&json!("1"), &json!("2")));
-    let env = env_file(&job);
-    assert!(
-        env.contains("export NODE_LAUNCH_METADATA_POLICY=") && env.contains("NUM_POLICY_NODES=2\n"),
-        "{env}"
-    );
-}
-
-#[test]
-fn a_plan_that_no_longer_fits_the_job_is_not_staged() {
-    let mut job = tao_job("cosmos-rl", json!({}));
-    job.spec.resources.nodes = 5;
-    let attempt = job.new_attempt("/lustre/tao".parse().unwrap(), DateTime::UNIX_EPOCH).unwrap();
-    let planned = plan_submission(&job, &attempt, &cluster(), &Secrets::default());
-    assert!(matches!(planned, Err(StagingError::Program(ProgramError::Roles))));
-}
-
-#[test_case(true => true ; "as wanted")]
-#[test_case(false => false ; "not at all")]
-fn a_job_is_requeued(use_requeue: bool) -> bool {
-    let mut job = command_job();
-    job.spec.use_requeue = use_requeue;
-    let text = script(&job, &cluster());
-    assert_eq!(text.contains("#SBATCH --no-requeue\n"), !use_requeue);
-    assert_eq!(text.contains("\nreadonly _tao_max_requeues=10\n"), use_requeue);
-    text.contains("#SBATCH --requeue\n")
-}
-
-#[test]
-fn what_a_cluster_wants_is_in_every_script() {
-    let mut cluster = cluster();
-    cluster.batch = BatchSettings {
-        mail_user: Some("ops@example.org".parse().unwrap()),
-        warning_seconds: 60,
-        sbatch_export: SbatchExport::Nil,
-    };
-    cluster.retries.max_requeues = 3;
-    let text = script(&command_job(), &cluster);
-    for part in [
-        "--mail-user=ops@example.org\n",
-        "--signal=B:USR1@60\n",
-        "--export=NIL\n",
-        "\nreadonly _tao_max_requeues=3\n",
-    ] {
-        assert!(text.contains(part), "{part}: {text}");
-    }
-}
-
-#[test]
-fn the_trace_of_a_job_is_slurms_comment() {
-    let mut job = command_job();
-    assert!(!script(&job, &cluster()).contains("--comment"));
-    job.spec.trace = Some("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".parse().unwrap());
-    let line = "\n#SBATCH --comment=traceparent=00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01\n";
-    assert!(script(&job, &cluster()).contains(line));
 }
 
 #[test]
@@ -274,54 +111,6 @@ fn another_port_is_passed_on() {
     job.spec.resources.nodes = 2;
     job.spec.master_port = Some(31_000);
     assert!(script(&job, &cluster()).contains("\n_tao_port=31000\n"));
-}
-
-/// The directives of a job, without their beginning.
-fn directives_of(job: &Job, cluster: &Cluster) -> Vec<String> {
-    let text = script(job, cluster);
-    text.lines().filter_map(|line| line.strip_prefix("#SBATCH --")).map(str::to_owned).collect()
-}
-
-#[test]
-fn a_job_of_an_earlier_release_is_charged_to_the_clusters_account() {
-    let cluster = Cluster { account: Some("team".parse().unwrap()), ..cluster() };
-    let mut job = command_job();
-    assert!(directives_of(&job, &cluster).contains(&"account=team".to_owned()));
-    job.spec.options.account = Some("other".parse().unwrap());
-    assert!(directives_of(&job, &cluster).contains(&"account=other".to_owned()));
-}
-
-#[test]
-fn the_cluster_says_how_gpus_are_asked_for() {
-    let mut cluster = cluster();
-    assert!(directives_of(&command_job(), &cluster).contains(&"gres=gpu:4".to_owned()));
-    cluster.submit.gpu_request = slurm::GpuRequest::GpusPerNode;
-    let lines = directives_of(&command_job(), &cluster);
-    assert!(lines.contains(&"gpus-per-node=4".to_owned()), "{lines:?}");
-    assert!(!lines.iter().any(|line| line.starts_with("gres")), "{lines:?}");
-}
-
-#[test]
-fn a_later_attempt_begins_at_the_same_time_and_has_the_same_deadline() {
-    let mut job = command_job();
-    job.spec.begin = Some("now+1hour".parse().unwrap());
-    job.spec.deadline = Some("now+2hours".parse().unwrap());
-    let after = |minutes: i64| {
-        let now = DateTime::UNIX_EPOCH + chrono::TimeDelta::minutes(minutes);
-        let attempt = job.new_attempt("/lustre/tao".parse().unwrap(), now).unwrap();
-        let submission = plan_submission(&job, &attempt, &cluster(), &Secrets::default()).unwrap();
-        let text = String::from_utf8(file(&submission, ".sbatch").bytes.clone()).unwrap();
-        let of = |name: &str| {
-            let line = text.lines().find_map(|line| line.strip_prefix(&format!("#SBATCH --{name}=")));
-            line.map(str::to_owned)
-        };
-        (of("begin"), of("deadline"))
-    };
-    let seconds = |seconds: u32| Some(format!("now+{seconds}seconds"));
-    assert_eq!(after(0), (seconds(3600), seconds(7200)));
-    assert_eq!(after(30), (seconds(1800), seconds(5400)));
-    assert_eq!(after(90), (None, seconds(1800)), "it may begin at once");
-    assert_eq!(after(180), (None, seconds(1)), "Slurm refuses it, and says why");
 }
 
 #[test]
