@@ -242,5 +242,8 @@ fn quoted(what: &'static str, text: &str) -> Result<String, ScriptError> {
 }
 
 #[cfg(test)]
+#[path = "../tests/fixtures/plain.rs"]
+mod plain;
+#[cfg(test)]
 #[path = "script_tests.rs"]
 mod tests;

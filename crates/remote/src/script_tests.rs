@@ -11,9 +11,10 @@ use test_case::test_case;
 
 use super::{
     launcher::{PerNode, Plain},
+    plain::{plain_directives, plain_script},
     *,
 };
-use slurm::{CudaVersion, EnvKey, GpuRequest, SubmitOptions, WallTime};
+use slurm::{CudaVersion, EnvKey, SubmitOptions};
 
 fn words(argv: &[&str]) -> Vec<String> {
     argv.iter().map(|word| (*word).to_owned()).collect()
@@ -44,39 +45,21 @@ fn on_hosts(nodes: u32, argv: &[&str]) -> Component {
 }
 
 fn base() -> BatchScript {
+    let directives = Directives {
+        partitions: Some("polar,polar3".parse().unwrap()),
+        gpus_per_node: 4,
+        cpus_per_task: 16,
+        options: SubmitOptions { account: Some("edgeai".parse().unwrap()), ..SubmitOptions::default() },
+        warning_seconds: 120,
+        ..plain_directives("tao-job-1", 240)
+    };
     BatchScript {
-        directives: Directives {
-            array: None,
-            job_name: "tao-job-1".parse().unwrap(),
-            partitions: Some("polar,polar3".parse().unwrap()),
-            nodes: 1,
-            tasks_per_node: 1,
-            gpus_per_node: 4,
-            gpu_request: GpuRequest::Gres,
-            cpus_per_task: 16,
-            time: WallTime::from_minutes(240).unwrap(),
-            requeue: true,
-            exclusive: false,
-            all_memory: false,
-            exclude: vec![],
-            begin: None,
-            deadline: None,
-            options: SubmitOptions { account: Some("edgeai".parse().unwrap()), ..SubmitOptions::default() },
-            mail: None,
-            trace: None,
-            login_environment: true,
-            warning_seconds: 120,
-        },
-        state_dir: "/lustre/u/state/1/1".parse().unwrap(),
         log_root: Some("/lustre/u/slurm-logs".parse().unwrap()),
         results_dir: Some("/lustre/u/results/1".parse().unwrap()),
         env_file: Some("/lustre/u/env/1.sh".parse().unwrap()),
         soft_timeout: Some(RunTime::from_hours(3.8).unwrap()),
         max_requeues: 10,
-        port: Some(29500),
-        array: None,
-        variables: vec![],
-        components: vec![training(1)],
+        ..plain_script(directives, "/lustre/u/state/1/1".parse().unwrap(), training(1))
     }
 }
 

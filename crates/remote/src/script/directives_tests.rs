@@ -2,32 +2,12 @@ use slurm::{Memory, OptionText};
 use test_case::test_case;
 
 use super::*;
+use crate::script::plain::plain_directives;
 
 const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
 fn base() -> Directives {
-    Directives {
-        array: None,
-        job_name: "tao-job-1".parse().unwrap(),
-        partitions: None,
-        nodes: 1,
-        tasks_per_node: 1,
-        gpus_per_node: 0,
-        gpu_request: GpuRequest::Gres,
-        cpus_per_task: 2,
-        time: WallTime::from_minutes(60).unwrap(),
-        requeue: true,
-        exclusive: false,
-        all_memory: false,
-        exclude: vec![],
-        begin: None,
-        deadline: None,
-        options: SubmitOptions::default(),
-        mail: None,
-        trace: None,
-        login_environment: true,
-        warning_seconds: 120,
-    }
+    Directives { cpus_per_task: 2, warning_seconds: 120, ..plain_directives("tao-job-1", 60) }
 }
 
 fn lines(directives: &Directives) -> Vec<String> {

@@ -2,6 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "in a test a failing unwrap is a failing test")]
 
+#[path = "../fixtures/plain.rs"]
+mod plain;
+
 use std::{
     fs,
     io::Write,
@@ -12,7 +15,9 @@ use std::{
 };
 
 use remote::{BatchScript, Component, Directives, launcher::Plain, script::CONVERSION};
-use slurm::{GpuRequest, RemotePath, SubmitOptions, WallTime};
+use slurm::RemotePath;
+
+use plain::{plain_directives, plain_script};
 
 /// Runs what stands after `--`.
 const SRUN: &str = "#!/bin/bash\nwhile [ \"$1\" != -- ]; do shift; done\nshift\nexec \"$@\"\n";
@@ -93,40 +98,10 @@ fn script(node: &Node) -> BatchScript {
     let (target, scratch) = (node.path("cache dir/a'b.sqsh"), node.path("scratch"));
     let argv = ["bash", program.as_str(), "docker://host#a/b:1", target.as_str(), scratch.as_str()];
     let argv = argv.map(str::to_owned).to_vec();
-    BatchScript {
-        directives: Directives {
-            array: None,
-            job_name: "tao-sqsh-1".parse().unwrap(),
-            partitions: Some("cpu".parse().unwrap()),
-            nodes: 1,
-            tasks_per_node: 1,
-            gpus_per_node: 0,
-            gpu_request: GpuRequest::Gres,
-            cpus_per_task: 1,
-            time: WallTime::from_minutes(30).unwrap(),
-            requeue: true,
-            exclusive: false,
-            all_memory: false,
-            exclude: vec![],
-            begin: None,
-            deadline: None,
-            options: SubmitOptions::default(),
-            mail: None,
-            trace: None,
-            login_environment: true,
-            warning_seconds: 0,
-        },
-        state_dir: node.path("state"),
-        log_root: None,
-        results_dir: None,
-        env_file: None,
-        soft_timeout: None,
-        max_requeues: 0,
-        port: Some(29500),
-        array: None,
-        variables: vec![],
-        components: vec![Component::step("convert".parse().unwrap(), 1, Arc::new(Plain), argv)],
-    }
+    let directives =
+        Directives { partitions: Some("cpu".parse().unwrap()), ..plain_directives("tao-sqsh-1", 30) };
+    let component = Component::step("convert".parse().unwrap(), 1, Arc::new(Plain), argv);
+    plain_script(directives, node.path("state"), component)
 }
 
 #[test]

@@ -1,5 +1,8 @@
 //! A compute node with fakes of Slurm's programs.
 
+#[path = "../fixtures/plain.rs"]
+mod plain;
+
 use std::{
     fs,
     os::unix::fs::PermissionsExt,
@@ -15,7 +18,9 @@ use remote::{
     launcher::PerNode,
     script::{begin_mark, env_text},
 };
-use slurm::{EnvKey, GpuRequest, RemotePath, RunTime, SubmitOptions, WallTime};
+use slurm::{EnvKey, RemotePath, RunTime};
+
+use plain::{plain_directives, plain_script};
 
 /// Keeps what it was called with and what it inherited, runs what stands after `--`, and treats signals as the real one does:
 /// it passes SIGUSR1 on to every process of its tasks, and on SIGTERM it kills them. A signal ends a task that is set up.
@@ -141,38 +146,12 @@ impl Node {
 
     pub(crate) fn script(&self, argv: &[&str]) -> BatchScript {
         BatchScript {
-            directives: Directives {
-                array: None,
-                job_name: "job-1".parse().unwrap(),
-                partitions: None,
-                nodes: 1,
-                tasks_per_node: 1,
-                gpus_per_node: 0,
-                gpu_request: GpuRequest::Gres,
-                cpus_per_task: 1,
-                time: WallTime::from_minutes(10).unwrap(),
-                requeue: true,
-                exclusive: false,
-                all_memory: false,
-                exclude: vec![],
-                begin: None,
-                deadline: None,
-                options: SubmitOptions::default(),
-                mail: None,
-                trace: None,
-                login_environment: true,
-                warning_seconds: 0,
-            },
-            state_dir: self.path("state"),
             log_root: Some(self.path("logs")),
             results_dir: Some(self.path("results")),
             env_file: Some(self.path("env")),
             soft_timeout: RunTime::from_seconds(300),
             max_requeues: 2,
-            port: Some(29500),
-            array: None,
-            variables: vec![],
-            components: vec![component(argv)],
+            ..plain_script(plain_directives("job-1", 10), self.path("state"), component(argv))
         }
     }
 
