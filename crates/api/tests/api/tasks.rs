@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use axum::{body::Body, http::Request};
 use chrono::{DateTime, TimeDelta};
 use domain::{Job, JobId, Phase, Run, TaskOutcome};
 use persistence::{
@@ -171,6 +172,10 @@ async fn canceled_tasks_are_kept_until_they_have_ended(pool: PgPool) {
         "has 4-9; the job's tasks are 0-3"
     );
     api.post(&path, &json!({"tasks": "some"})).await.problem(422, "invalid_request");
+    // A body in chunks, of which there is none, is no body: the whole job is canceled.
+    let chunks = Body::from_stream(futures_util::stream::empty::<Result<Vec<u8>, std::io::Error>>());
+    let answer = api.send(Request::post(&path).body(chunks).unwrap()).await;
+    assert_eq!((answer.status.as_u16(), &answer.json()["status"]), (202, &json!("Canceling")));
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]

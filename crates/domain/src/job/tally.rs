@@ -109,9 +109,10 @@ impl Job {
     pub(crate) fn may_submit_tasks(&self, array: &ArrayState, now: Timestamp) -> bool {
         let awaits =
             self.attempt.as_ref().is_some_and(|attempt| attempt.is_open() && attempt.slurm_id.is_none());
-        let waits = !array.unsubmitted.is_empty() && array.not_before.is_none_or(|at| at <= now);
+        let waits = !array.unsubmitted.is_empty();
+        let is_ready = array.not_before.is_none_or(|at| at <= now);
         let is_withdrawn = !array.unsubmitted.intersection(&array.withdrawn).is_empty();
-        array.refusal.is_none() && !is_withdrawn && (awaits || waits)
+        array.refusal.is_none() && !is_withdrawn && is_ready && (awaits || waits)
     }
 
     /// The tasks of a job whose submission Slurm has just answered: another piece may follow at once.
@@ -122,6 +123,20 @@ impl Job {
         now: Timestamp,
     ) -> (Self, Option<Timestamp>) {
         let Some(array) = &mut self.array else { return (self, due_at) };
+        let unsent = self.attempt.as_ref().filter(|attempt| !attempt.is_open() && attempt.slurm_id.is_none());
+        if let (Some(attempt), Status::Canceled | Status::Paused) = (unsent, self.status) {
+            // The attempt never reached Slurm. Its tasks, and those of the others, are counted in the next step.
+            let tasks = &attempt.tasks;
+            if self.status == Status::Canceled {
+                array.dropped = array.dropped.union(tasks);
+                self.status = Status::Canceling;
+            } else {
+                array.unsubmitted = array.unsubmitted.union(tasks);
+                self.status = Status::Pausing;
+            }
+            (self.phase, self.finished_at) = (Phase::InQueue, None);
+            return (self, Some(now));
+        }
         if self.phase == Phase::Ended {
             // Slurm has rejected one of several attempts: the others go on.
             let had_more = array.counts.ended() > 0 || !array.earlier.is_empty();
@@ -133,6 +148,11 @@ impl Job {
                 return (self, Some(now));
             }
             return (self, due_at);
+        }
+        let is_put_off = matches!(self.phase, Phase::Queued | Phase::Submitting | Phase::RetryWait);
+        if let Some(at) = due_at.filter(|at| is_put_off && *at > now) {
+            // Meanwhile the tasks in Slurm are tended.
+            array.not_before = array.not_before.max(Some(at));
         }
         if self.phase == Phase::InQueue {
             let more = !array.unsubmitted.is_empty() && self.desired == DesiredState::Run;

@@ -1,6 +1,6 @@
 //! The tasks of an array, one by one. A task is observed and concluded as the job of one task that it would be.
 
-use slurm::{QueueRow, SlurmState, TaskSet};
+use slurm::{QueueRow, TaskSet};
 
 use super::conclude::{Ending, Findings, conclude};
 use super::observe::observe;
@@ -10,7 +10,7 @@ use crate::{
         array::TaskOutcome,
         attempt::{Attempt, PastFailure},
         run::Run,
-        status::{Phase, Source, Status},
+        status::{Phase, Status},
         stored::{DesiredState, Job},
     },
     run::{evidence::Observation, graces::Graces},
@@ -67,15 +67,17 @@ impl TaskTemplate {
         (next != *run).then_some(next)
     }
 
-    /// The run of a task that has vanished from the tasks that wait together. It leaves no record in Slurm if it was canceled before
-    /// it began.
-    pub fn vanished(&self, task: u32, now: Timestamp) -> Run {
-        let mut run = Run { task, missing_since: Some(now), ..Run::default() };
-        if self.desired_of(task) != DesiredState::Run {
-            run.state = Some(SlurmState::Cancelled);
-            run.finish(Source::Squeue, None, now);
-        }
-        run
+    /// The run of a task before anything is known of it. `earlier`: its run in an earlier attempt, whose status files it goes on
+    /// with.
+    pub fn first_run(&self, task: u32, earlier: Option<&Run>) -> Run {
+        earlier
+            .map_or_else(|| Run { task, ..Run::default() }, |earlier| earlier.next_attempt(&earlier.progress))
+    }
+
+    /// The run of a task that has vanished from the tasks that wait together. One that was canceled before it began leaves no record in
+    /// Slurm, and neither does one that has ended a moment ago: only time tells them apart.
+    pub fn vanished(&self, task: u32, earlier: Option<&Run>, now: Timestamp) -> Run {
+        Run { missing_since: Some(now), ..self.first_run(task, earlier) }
     }
 
     /// How an ended run ends its task.

@@ -162,7 +162,7 @@ impl Side for Memory {
             Request::Cancel => self.store.request_cancel(id, now),
             Request::Pause => self.store.request_pause(id, now),
             Request::Resume => self.store.request_resume(id, now),
-            Request::Retry => self.store.request_retry(id, &secrets(), now),
+            Request::Retry => self.store.request_retry(id, &secrets(), None, now),
             Request::Delete { artifacts } => self.store.request_delete(id, artifacts, now),
         }
     }

@@ -2,7 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::{ending::command, service::Service};
+use crate::{
+    ending::command,
+    service::{Service, until},
+};
 
 fn array(text: &str, array: &Value) -> Value {
     let mut job = command(text);
@@ -25,9 +28,13 @@ fn the_tasks_of_an_array_run_with_their_parameters_and_one_that_fails_fails_alon
     assert_eq!(ended["status"], "Error", "{ended}");
     assert_eq!(ended["message"], "39 of 40 tasks done, 1 failed.", "{ended}");
     let name = format!("tao-job-{id}");
-    let slurm =
-        service.sandbox.login(&format!("sacct -X -n -P -o JobID,State,ExitCode -S now-1hours --name {name}"));
-    assert_eq!(slurm.lines().count(), 40, "{slurm}");
+    let records = || {
+        service.sandbox.login(&format!("sacct -X -n -P -o JobID,State,ExitCode -S now-1hours --name {name}"))
+    };
+    until("accounting to know all tasks", std::time::Duration::from_mins(1), || {
+        records().lines().filter(|row| row.contains("COMPLETED") || row.contains("FAILED")).count() == 40
+    });
+    let slurm = records();
     assert_eq!(slurm.lines().filter(|row| row.contains("FAILED|7:0")).count(), 1, "{slurm}");
     let base = "/lustre/fsw/portfolios/edgeai/users/tao";
     let word = service.sandbox.login(&format!("cat {base}/results/{id}/23/word"));
@@ -51,4 +58,42 @@ fn an_array_is_canceled_with_the_tasks_that_run_and_those_that_wait() {
     );
     let queue = service.sandbox.login(&format!("squeue --me -h -n tao-job-{id} -o %A"));
     assert_eq!(queue, "");
+}
+
+#[test]
+fn some_tasks_are_canceled_and_retried_and_each_has_its_logs() {
+    let service = Service::start();
+    let text = r#"
+        echo "here is task $TAO_TASK"
+        mkdir -p "$TAO_API_RESULTS_DIR"
+        case $TAO_TASK in
+        1) if mkdir "$TAO_API_RESULTS_DIR/first"; then exit 3; fi ;;
+        2) exec sleep 300 ;;
+        esac
+    "#;
+    let id = service.submit(&array(text, &json!({"indices": "0-2"})));
+    service.wait(&id, "the other tasks to end", |s| s["tasks"]["error"] == 1 && s["tasks"]["done"] == 1);
+    let tasks = service.get(&format!("/jobs/{id}/tasks")).json();
+    let of = |field: &str| -> Vec<Value> {
+        tasks["tasks"].as_array().unwrap().iter().map(|task| task[field].clone()).collect()
+    };
+    assert_eq!(of("status"), [json!("done"), json!("error"), json!("running")], "{tasks}");
+    assert_eq!(of("exit_code")[1], json!(3), "{tasks}");
+    assert_eq!(service.post(&format!("/jobs/{id}/cancel"), r#"{"tasks": "2"}"#).status, 202);
+    let ended = service.wait_ended(&id);
+    assert_eq!(ended["message"], "1 of 3 tasks done, 1 failed, 1 canceled.", "{ended}");
+    for task in 0..3 {
+        let log = service.get(&format!("/jobs/{id}/logs?task={task}&stream=out")).text;
+        assert_eq!(log, format!("here is task {task}\n"));
+    }
+    assert!(service.run(&["retry", &id, "--tasks", "failed"]).status.success());
+    let ended = service.wait_ended(&id);
+    assert_eq!(
+        (&ended["status"], &ended["message"]),
+        (&json!("Canceled"), &json!("2 of 3 tasks done, 1 canceled."))
+    );
+    let again = service.get(&format!("/jobs/{id}/tasks/1")).json();
+    assert_eq!((&again["status"], &again["attempt"]), (&json!("done"), &json!(2)), "{again}");
+    let list = service.run(&["tasks", &id, "--status", "canceled"]);
+    assert!(String::from_utf8_lossy(&list.stdout).contains("canceled"), "{list:?}");
 }

@@ -1,15 +1,16 @@
 //! What the other programs see and do, in the parts that take effect at different moments.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::OnceLock,
 };
 
 use remote::{
-    Cancel, Canceled, Conclude, Concluded, EarlierRun, ImageFile, Markers, PartFound, Poll, Purge, Purged,
-    RemoteCommand, Remove, Removed, Requeued, SacctOutcome, Sought, SqueueOutcome, StatusChunk, StatusCursor,
+    ArrayAnswers, Cancel, Canceled, Conclude, Concluded, EarlierRun, ImageFile, Markers, PartFound, Poll,
+    Purge, Purged, RemoteCommand, Remove, Removed, Requeued, SacctOutcome, Sought, SqueueOutcome,
+    StatusChunk, StatusCursor,
 };
-use slurm::{AccountingRow, Failure, FailureClass, QueueRow, RemotePath, SlurmJobId, SlurmState};
+use slurm::{AccountingRow, Failure, FailureClass, QueueRow, RemotePath, SlurmJobId, SlurmState, TaskSet};
 
 use super::{
     LivingCluster, Site, TOO_MANY,
@@ -32,7 +33,7 @@ impl LivingCluster {
         if site.weather.rate_limited {
             return SqueueOutcome::Failed(slurm::failure::classify(TOO_MANY));
         }
-        let shown = |job: &&SlurmJob| job.queued && !site.weather.queue_lies_empty;
+        let shown = |job: &&SlurmJob| job.queued && job.index.is_none() && !site.weather.queue_lies_empty;
         SqueueOutcome::Answered(
             site.jobs.values().filter(shown).map(|job| (job.id, queue_row(job))).collect(),
         )
@@ -52,10 +53,15 @@ impl LivingCluster {
                 excerpt,
             });
         }
-        let rows = site.jobs.values().filter(|job| ids.contains(&job.id));
+        let rows = site.jobs.values().filter(|job| ids.contains(&job.id) && job.index.is_none());
         SacctOutcome::Answered(
             rows.filter_map(|job| Some((job.id, record_row(job, site.record(job)?)))).collect(),
         )
+    }
+
+    /// Whether sacct answers.
+    pub fn has_accounting(&self) -> bool {
+        !self.site().weather.accounting_silent
     }
 
     /// squeue, by name; none if it does not answer.
@@ -63,14 +69,67 @@ impl LivingCluster {
         let site = self.site();
         let named = site.jobs.values().filter(|job| job.queued && job.name.as_str() == name);
         let answers = !site.weather.scheduler_silent && !site.weather.rate_limited;
-        answers.then(|| named.map(|job| (job.id, job.state.clone())).collect())
+        // An array has one row here.
+        let named: BTreeMap<SlurmJobId, SlurmState> = named.map(|job| (job.id, job.state.clone())).collect();
+        answers.then(|| named.into_iter().collect())
     }
 
     /// sacct, by name; none if it does not answer.
     pub fn accounting_by_name(&self, name: &str) -> Option<Vec<SlurmJobId>> {
         let site = self.site();
         let named = site.jobs.values().filter(|job| job.name.as_str() == name && site.record(job).is_some());
-        (!site.weather.accounting_silent).then(|| named.map(|job| job.id).collect())
+        let named: BTreeSet<SlurmJobId> = named.map(|job| job.id).collect();
+        (!site.weather.accounting_silent).then(|| named.into_iter().collect())
+    }
+
+    /// What squeue says of the tasks of arrays; nothing if it does not answer.
+    pub fn tasks(&self, poll: &Poll) -> ArrayAnswers {
+        let site = self.site();
+        let mut answers = ArrayAnswers::default();
+        if site.weather.scheduler_silent || site.weather.rate_limited {
+            return answers;
+        }
+        let asked: BTreeSet<SlurmJobId> = poll
+            .arrays
+            .iter()
+            .map(|array| array.id)
+            .chain(poll.jobs.iter().filter(|job| job.index.is_some()).map(|job| job.id))
+            .collect();
+        let shown = |job: &&SlurmJob| job.queued && asked.contains(&job.id) && !site.weather.queue_lies_empty;
+        for job in site.jobs.values().filter(shown) {
+            let Some(index) = job.index else { continue };
+            let rows = answers.queue.entry(job.id).or_default();
+            match rows.waiting.first_mut() {
+                Some((waiting, _)) if job.waits_together() => waiting.insert(index),
+                None if job.waits_together() => rows.waiting.push((TaskSet::from(index), queue_row(job))),
+                _ => drop(rows.tasks.insert(index, queue_row(job))),
+            }
+        }
+        answers
+    }
+
+    /// Adds what sacct says of the tasks that squeue does not show, or does not say enough about.
+    pub fn add_task_records(&self, poll: &Poll, answers: &mut ArrayAnswers) {
+        let site = self.site();
+        if site.weather.accounting_silent {
+            return;
+        }
+        for job in &poll.jobs {
+            let Some(index) = job.index else { continue };
+            let row = answers.queue.get(&job.id).and_then(|rows| rows.tasks.get(&index));
+            let waits = answers
+                .queue
+                .get(&job.id)
+                .is_some_and(|rows| rows.waiting.iter().any(|(set, _)| set.contains(index)));
+            let is_told = |row: &QueueRow| !matches!(row.state, SlurmState::Failed | SlurmState::Cancelled);
+            if waits || row.is_some_and(is_told) {
+                continue;
+            }
+            let one = site.jobs.values().find(|one| one.id == job.id && one.index == Some(index));
+            if let Some((one, record)) = one.and_then(|one| Some((one, site.record(one)?))) {
+                answers.records.insert((job.id, index), record_row(one, record));
+            }
+        }
     }
 
     /// What a state directory says of who runs the attempt: its claim, and the id that was kept; none if the file system
@@ -97,17 +156,28 @@ impl LivingCluster {
 
     /// The marks of the jobs that `queue` does not show as active, and what is new in the status files of those that do
     /// not wait.
-    pub fn files(&self, poll: &Poll, queue: &SqueueOutcome) -> (HashMap<String, Markers>, Vec<StatusChunk>) {
+    pub fn files(
+        &self,
+        poll: &Poll,
+        queue: &SqueueOutcome,
+        arrays: &ArrayAnswers,
+    ) -> (HashMap<String, Markers>, Vec<StatusChunk>) {
         let site = self.site();
         let SqueueOutcome::Answered(rows) = queue else { return (HashMap::new(), Vec::new()) };
         let (mut markers, mut status) = (HashMap::new(), Vec::new());
         for job in &poll.jobs {
-            let state = rows.get(&job.id).map(|row| &row.state);
+            let task = |index| {
+                let rows = arrays.queue.get(&job.id)?;
+                let waiting = || rows.waiting.iter().find(|(set, _)| set.contains(index)).map(|(_, row)| row);
+                rows.tasks.get(&index).or_else(waiting)
+            };
+            let row = job.index.map_or_else(|| rows.get(&job.id), task);
+            let (state, label) = (row.map(|row| &row.state), job.label());
             if state.is_none_or(SlurmState::is_final) && site.state(&job.state_dir).is_some() {
-                markers.insert(job.key.name.to_string(), site.markers(&job.state_dir));
+                markers.insert(label.clone(), site.markers(&job.state_dir));
             }
             if let Some(results) = job.results_dir.as_ref().filter(|_| state != Some(&SlurmState::Pending)) {
-                status.extend(site.chunk(job.key.name.as_str(), results, &job.state_dir, &job.status));
+                status.extend(site.chunk(&label, results, &job.state_dir, &job.status));
             }
         }
         (markers, status)
@@ -123,7 +193,8 @@ impl LivingCluster {
                 .and_then(|results| site.chunk(job.key.name.as_str(), results, &job.state_dir, &job.status));
             let id = site.state(&job.state_dir).and_then(|state| state.run);
             let is_ours = id.is_none() || job.id.is_none() || id == job.id;
-            let log = site.jobs.values().filter(|one| Some(one.id) == id).map(|one| one.log).next();
+            let ours = |one: &&SlurmJob| Some(one.id) == id && one.state_dir == job.state_dir.as_str();
+            let log = site.jobs.values().find(ours).map(|one| one.log);
             concluded.push(Concluded {
                 key: job.key.name.to_string(),
                 markers: site.markers(&job.state_dir),
@@ -156,13 +227,18 @@ impl LivingCluster {
             return Canceled { refused: Some(slurm::failure::classify(TOO_MANY)) };
         }
         let meant = |job: &SlurmJob| {
+            let task = |tasks: &TaskSet| job.index.is_some_and(|index| tasks.contains(index));
             command.jobs.iter().any(|(id, key)| *id == job.id && key.name == job.name)
+                || command
+                    .tasks
+                    .iter()
+                    .any(|(id, key, tasks)| *id == job.id && key.name == job.name && task(tasks))
                 || command.names.iter().any(|key| key.name == job.name)
         };
-        let ids: Vec<u32> =
-            site.jobs.values().filter(|job| job.queued && meant(job)).map(|job| job.id.get()).collect();
-        for id in ids {
-            site.cancel(id);
+        let meant = site.jobs.iter().filter(|(_, job)| job.queued && meant(job));
+        let numbers: Vec<u32> = meant.map(|(number, _)| *number).collect();
+        for number in numbers {
+            site.cancel(number);
         }
         Canceled { refused: None }
     }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use chrono::TimeDelta;
 use domain::Timestamp;
-use remote::{ExitRecord, StartedMarker, script::EXIT_CLAIMED};
-use slurm::{ExitCode, JobName, SlurmJobId, SlurmState};
+use remote::{ExitRecord, StartedMarker, label, script::EXIT_CLAIMED};
+use slurm::{ExitCode, JobName, SlurmJobId, SlurmState, TaskSet};
 use uuid::Uuid;
 
 use super::{
@@ -31,6 +31,12 @@ pub(super) struct SlurmJob {
     pub(super) name: JobName,
     pub(super) owner: Option<Uuid>,
     pub(super) script: Script,
+    /// Its index, if it is a task of the array `id`.
+    pub(super) index: Option<u32>,
+    /// The number of its task in its job.
+    task: u32,
+    /// Where the fences of its attempt are.
+    attempt_dir: String,
     pub(super) state_dir: String,
     /// Where it writes; for a conversion, the image that it makes.
     pub(super) results: Option<String>,
@@ -83,9 +89,20 @@ impl SlurmJob {
     pub(super) fn is_active(&self) -> bool {
         !self.state.is_final()
     }
+
+    /// Whether it waits in the row of its array.
+    pub(super) fn waits_together(&self) -> bool {
+        self.index.is_some() && self.state == SlurmState::Pending && self.restarts == 0
+    }
+
+    /// Its name, with the index of a task.
+    pub(super) fn label(&self) -> String {
+        label(self.name.as_str(), self.index)
+    }
 }
 
 /// A Slurm job before it has a life.
+#[derive(Clone)]
 pub(super) struct Born {
     pub(super) name: JobName,
     pub(super) owner: Option<Uuid>,
@@ -93,15 +110,38 @@ pub(super) struct Born {
     pub(super) state_dir: String,
     pub(super) results: Option<String>,
     pub(super) image: Option<String>,
+    /// The indices of its array, and the task that index 0 stands for.
+    pub(super) array: Option<(TaskSet, u32)>,
 }
 
 impl Site {
-    /// Slurm takes a job.
-    pub(super) fn enter(&mut self, born: Born) -> Option<SlurmJobId> {
+    /// Slurm takes a job, or each task of an array.
+    pub(super) fn enter(&mut self, born: &Born) -> Option<SlurmJobId> {
+        let id = SlurmJobId::new(u32::try_from(self.jobs.len()).ok()? + 1)?;
+        match &born.array {
+            None => self.enter_one(id, born, None)?,
+            Some((indices, base)) => {
+                for index in indices.iter() {
+                    self.enter_one(id, born, Some((index, base + index)))?;
+                }
+            }
+        }
+        Some(id)
+    }
+
+    /// `task`: its index in the array, and its number in its job.
+    fn enter_one(&mut self, id: SlurmJobId, born: &Born, task: Option<(u32, u32)>) -> Option<()> {
         let number = u32::try_from(self.jobs.len()).ok()? + 1;
-        let id = SlurmJobId::new(number)?;
-        let Born { name, owner, script, state_dir, results, image } = born;
-        let same = |job: &&SlurmJob| job.owner == owner && owner.is_some();
+        let Born { name, owner, script, state_dir: attempt_dir, results, image, .. } = born.clone();
+        let (index, state_dir, results) = match task {
+            Some((index, task)) => {
+                let results = results.map(|results| format!("{results}/{task}"));
+                (Some(index), format!("{attempt_dir}/tasks/{task}"), results)
+            }
+            None => (None, attempt_dir.clone(), results),
+        };
+        let task = task.map_or(0, |(_, task)| task);
+        let same = |job: &&SlurmJob| job.owner == owner && job.task == task && owner.is_some();
         let runs_before: u32 = self.jobs.values().filter(same).map(|job| 1 + job.restarts).sum();
         let run = draw(&mut self.dice, runs_before);
         let job = SlurmJob {
@@ -109,6 +149,9 @@ impl Site {
             name,
             owner,
             script,
+            index,
+            task,
+            attempt_dir,
             state_dir,
             results,
             image,
@@ -133,8 +176,9 @@ impl Site {
         self.truth.jobs.insert(
             number,
             super::TrueJob {
-                name: job.name.to_string(),
+                name: job.label(),
                 owner,
+                task,
                 executed: false,
                 state: None,
                 exit: None,
@@ -146,7 +190,7 @@ impl Site {
         self.jobs.insert(number, job);
         self.account(number);
         self.plan(wait, Turn::Start { id: number, era: 0 });
-        Some(id)
+        Some(())
     }
 
     pub(super) fn take(&mut self, turn: Turn) {
@@ -194,19 +238,26 @@ impl Site {
 
     fn begin_script(&mut self, id: u32) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
-        let dir = job.state_dir.clone();
+        let (dir, attempt_dir) = (job.state_dir.clone(), job.attempt_dir.clone());
         let (slurm_id, script, results) = (job.id, job.script, job.results.clone());
         let (restart, hostname, era) = (job.restarts, job.node.clone(), job.era);
         let (run, owner) = (job.run.clone(), job.owner);
-        let found = self.nodes_disk.states.get(&dir);
-        let holder = found.and_then(|state| state.run);
-        let is_closed = found.is_some_and(|state| state.closed);
-        let is_gone = script.looks && !found.is_some_and(super::disk::StateDir::is_staged);
+        let holder = self.nodes_disk.states.get(&dir).and_then(|state| state.run);
+        // The fences, and the link that closes an attempt, are of the whole attempt.
+        let attempt = self.nodes_disk.states.get(&attempt_dir);
+        let is_closed = attempt.is_some_and(|state| state.closed);
+        // The first task of an array claims the attempt for all of them.
+        let others = attempt.and_then(|state| state.run).is_some_and(|holder| holder != slurm_id);
+        let claims_attempt = dir != attempt_dir && attempt.is_none_or(|state| state.run.is_none());
+        let is_gone = script.looks && !attempt.is_some_and(super::disk::StateDir::is_staged);
         let is_told = self.login_disk.states.get(&dir).and_then(|state| state.over) == Some(slurm_id);
-        let is_taken = is_told || is_closed || holder.is_some_and(|holder| holder != slurm_id);
+        let is_taken = is_told || is_closed || others || holder.is_some_and(|holder| holder != slurm_id);
         if is_gone || script.claims && is_taken {
             self.end(id, &SlurmState::Failed, Some(ExitCode { code: EXIT_CLAIMED, signal: 0 }));
             return;
+        }
+        if claims_attempt {
+            self.write(Write::Run { dir: attempt_dir, id: slurm_id });
         }
         if holder.is_none() {
             self.write(Write::Run { dir: dir.clone(), id: slurm_id });
@@ -275,8 +326,10 @@ impl Site {
                 let signal = if state == SlurmState::OutOfMemory { 125 } else { 0 };
                 self.end(id, &state, Some(ExitCode { code: 0, signal }));
             }
-            // A conversion reports no final status, so it ends at its time limit.
-            Ending::Hangs if image.is_some() => self.plan(TimeDelta::minutes(30), Turn::Limit { id, era }),
+            // A conversion reports no final status, so it ends at its time limit; the tasks of arrays are not released early.
+            Ending::Hangs if image.is_some() || job.index.is_some() => {
+                self.plan(TimeDelta::minutes(30), Turn::Limit { id, era });
+            }
             Ending::Hangs => {}
             Ending::Lost { marked } => {
                 let code = u8::from(self.jobs.get(&id).is_some_and(|job| job.word != Some(Word::Success)));
@@ -359,9 +412,16 @@ impl Site {
     /// Somebody asks for its end.
     pub(super) fn cancel(&mut self, id: u32) {
         let slow = self.dice.millis(0, 30_000);
+        let forgets = self.dice.chance(500);
         let Some(job) = self.jobs.get_mut(&id).filter(|job| job.is_active()) else { return };
         if job.state == SlurmState::Pending {
+            // Of a task that never began Slurm may keep nothing.
+            let is_gone = job.waits_together() && forgets;
             self.end(id, &SlurmState::Cancelled, Some(ExitCode { code: 0, signal: 0 }));
+            if let Some(job) = self.jobs.get_mut(&id).filter(|_| is_gone) {
+                job.queued = false;
+                job.records.clear();
+            }
             return;
         }
         let era = job.era;

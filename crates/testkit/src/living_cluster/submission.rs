@@ -1,9 +1,9 @@
 //! What the submission program does to one entry, in the parts that take effect at different moments.
 
-use std::sync::OnceLock;
+use std::{collections::BTreeSet, sync::OnceLock};
 
 use remote::{How, RemoteCommand, Submission, SubmitAnswer, SubmitBatch};
-use slurm::{Failure, FailureClass, JobName, SlurmJobId};
+use slurm::{Failure, FailureClass, JobName, SlurmJobId, TaskSet};
 use uuid::Uuid;
 
 use super::{
@@ -94,7 +94,7 @@ impl LivingCluster {
         if site.weather.full {
             return refused(FailureClass::Capacity, "Job violates accounting/QOS policy");
         }
-        match site.enter(born(entry)) {
+        match site.enter(&born(entry)) {
             Some(id) => Accepting::Taken(id),
             None => refused(FailureClass::Infra, "no more ids"),
         }
@@ -127,14 +127,10 @@ impl Site {
         if self.weather.scheduler_silent || self.weather.rate_limited {
             return Some(SubmitAnswer::Uncertain);
         }
-        let found: Vec<SlurmJobId> = self
-            .jobs
-            .values()
-            .filter(|job| job.queued && job.name == entry.key.name)
-            .map(|job| job.id)
-            .collect();
+        let named = self.jobs.values().filter(|job| job.queued && job.name == entry.key.name);
+        let found: BTreeSet<SlurmJobId> = named.map(|job| job.id).collect();
         let state = self.login_disk.states.entry(entry.state_dir.to_string()).or_default();
-        let id = state.run.or(found.first().copied())?;
+        let id = state.run.or_else(|| found.first().copied())?;
         state.slurm_id = Some(id);
         let extra = found.into_iter().filter(|other| *other != id).collect();
         Some(SubmitAnswer::Submitted { id, how: How::Adopted, extra })
@@ -170,6 +166,13 @@ fn script(text: &str) -> Script {
     }
 }
 
+/// The indices of the array that a script asks for, and the task that index 0 stands for.
+fn array(text: &str) -> Option<(TaskSet, u32)> {
+    let indices = text.lines().find_map(|line| line.strip_prefix("#SBATCH --array="))?;
+    let base = text.split("export TAO_TASK=$((SLURM_ARRAY_TASK_ID + ").nth(1)?.split(')').next()?;
+    Some((indices.split('%').next()?.parse().ok()?, base.parse().ok()?))
+}
+
 fn born(entry: &Submission) -> Born {
     let text = entry.files.iter().find(|file| file.path == entry.script_path);
     let text = text.map(|file| String::from_utf8_lossy(&file.bytes)).unwrap_or_default();
@@ -188,8 +191,10 @@ fn born(entry: &Submission) -> Born {
         owner: owner(),
         script: script(&text),
         state_dir: entry.state_dir.to_string(),
-        results: word("readonly _tao_results="),
+        // Each task has a directory in it.
+        results: word("readonly _tao_results=").map(|dir| dir.trim_end_matches("/\"$TAO_TASK\"").to_owned()),
         image: target(),
+        array: array(&text),
     }
 }
 

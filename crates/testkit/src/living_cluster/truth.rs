@@ -10,9 +10,12 @@ use super::plan::Word;
 /// How one Slurm job went.
 #[derive(Debug, Clone)]
 pub struct TrueJob {
+    /// Its name, with the index of a task.
     pub name: String,
     /// The job of ours that it is a run of; none for the conversion of an image.
     pub owner: Option<Uuid>,
+    /// The task of that job.
+    pub task: u32,
     /// Its batch script held the claim and ran the program.
     pub executed: bool,
     /// None while it is in Slurm.
@@ -33,7 +36,7 @@ pub struct Truth {
     pub jobs: BTreeMap<u32, TrueJob>,
     /// The attempts that are known to have been accepted later than any bound allows, by name: only their claim keeps them
     /// from running twice.
-    pub beyond_bound: BTreeSet<String>,
+    pub(super) beyond_bound: BTreeSet<String>,
     /// What must never happen and was seen to happen.
     pub violations: Vec<String>,
     /// The lines that each job wrote, by their numbers, and whether some may have been overwritten unseen.
@@ -41,8 +44,8 @@ pub struct Truth {
     pub overwritten: BTreeSet<Uuid>,
     /// The login host saw some of what jobs wrote later than it was written.
     pub files_were_late: bool,
-    /// The jobs whose programs run now, by owner.
-    pub(super) running: BTreeMap<Uuid, BTreeSet<u32>>,
+    /// The jobs whose programs run now, by owner and task.
+    pub(super) running: BTreeMap<(Uuid, u32), BTreeSet<u32>>,
     /// Which Slurm jobs have run an attempt, by name.
     pub(super) executions: BTreeMap<String, BTreeSet<u32>>,
     /// How many of each kind of ending there were.
@@ -53,26 +56,33 @@ impl Truth {
     pub(super) fn begins(&mut self, id: u32, is_over: bool) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         job.executed = true;
-        let (name, owner) = (job.name.clone(), job.owner);
+        let (name, owner, task) = (job.name.clone(), job.owner, job.task);
         let by = self.executions.entry(name.clone()).or_default();
         by.insert(id);
         if by.len() > 1 {
             self.violations.push(format!("attempt {name} was run by several Slurm jobs: {by:?}"));
         }
         let Some(owner) = owner else { return };
-        let running = self.running.entry(owner).or_default();
+        let running = self.running.entry((owner, task)).or_default();
         running.insert(id);
         if running.len() > 1 {
-            self.violations.push(format!("several runs of job {owner} at once: {running:?}"));
+            self.violations.push(format!("several runs of task {task} of job {owner} at once: {running:?}"));
         }
-        if is_over && !self.beyond_bound.contains(&name) {
+        if is_over && !self.is_beyond_bound(&name) {
             self.violations.push(format!("Slurm job {id} ({name}) began to run after the end of its job"));
         }
     }
 
     pub(super) fn stops(&mut self, id: u32) {
-        if let Some(running) = self.jobs.get(&id).and_then(|job| self.running.get_mut(&job.owner?)) {
+        if let Some(running) =
+            self.jobs.get(&id).and_then(|job| self.running.get_mut(&(job.owner?, job.task)))
+        {
             running.remove(&id);
         }
+    }
+
+    /// Whether a Slurm job of this name, or its array, may have been accepted later than any bound allows.
+    pub fn is_beyond_bound(&self, name: &str) -> bool {
+        self.beyond_bound.contains(name.split('_').next().unwrap_or(name))
     }
 }

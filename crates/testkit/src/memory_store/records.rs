@@ -103,7 +103,8 @@ impl MemoryStore {
                 continue;
             }
             let in_slurm = row.is_active() || row.job.phase == Phase::Finishing;
-            if job.phase == Phase::InQueue && row.job.version != job.version && in_slurm {
+            let has_news = row.job.version != job.version;
+            if job.array.is_none() && job.phase == Phase::InQueue && has_news && in_slurm {
                 continue;
             }
             let stage = row.stage();
@@ -111,6 +112,8 @@ impl MemoryStore {
             row.due_at = match due_at {
                 _ if job.phase == Phase::Ended => None,
                 _ if row.job.desired != job.desired => Some(now),
+                // A poll, or the owner, has said something of its tasks since.
+                _ if job.array.is_some() && has_news => Some(now),
                 due_at => due_at.map(|due| now + (due - at)),
             };
             if release {
@@ -150,11 +153,15 @@ impl JobRow {
         old.finished_at = job.finished_at;
         old.observed_at = job.observed_at;
         old.source = job.source;
+        old.array.clone_from(&job.array);
         old.last_modified = at;
         old.version += 1;
         self.attempt = number;
         if job.phase == Phase::Ended {
             self.secrets = None;
+        }
+        for earlier in job.array.iter().flat_map(|array| &array.earlier) {
+            self.put_attempt(earlier, &Run::default());
         }
         if let Some(attempt) = &job.attempt {
             self.put_attempt(attempt, &job.run);

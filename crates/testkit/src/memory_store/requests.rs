@@ -1,7 +1,8 @@
 //! What callers do: they insert jobs and change their desired state. The same calls as those of the real store.
 
-use domain::{DesiredState, Job, JobId, Phase, Secrets, Status, Timestamp};
+use domain::{ArrayState, DesiredState, Job, JobId, Phase, Secrets, Status, Timestamp};
 use persistence::{Inserted, Lane, NewJob, Requested};
+use slurm::TaskSet;
 
 use super::{MemoryStore, Tables, row::JobRow};
 
@@ -58,7 +59,19 @@ impl MemoryStore {
         })
     }
 
-    pub fn request_retry(&self, id: JobId, secrets: &Secrets, now: Timestamp) -> Requested {
+    pub fn request_cancel_tasks(&self, id: JobId, tasks: &TaskSet, now: Timestamp) -> Requested {
+        let may = |job: &Job| job.phase != Phase::Ended && job.array.is_some();
+        self.request(id, now, may, |row| row.withdrawn = row.withdrawn.union(tasks))
+    }
+
+    /// `array`: of a job with an array, its state with the tasks that go again as not submitted.
+    pub fn request_retry(
+        &self,
+        id: JobId,
+        secrets: &Secrets,
+        array: Option<&ArrayState>,
+        now: Timestamp,
+    ) -> Requested {
         let may = |job: &Job| {
             job.phase == Phase::Ended
                 && matches!(job.status, Status::Error | Status::Canceled)
@@ -73,6 +86,12 @@ impl MemoryStore {
             (job.submitted_at, job.started_at, job.finished_at) = (None, None, None);
             job.pending_reason = None;
             row.secrets = secrets;
+            if let Some(array) = array {
+                job.array = Some(array.clone());
+                row.withdrawn.clone_from(&array.withdrawn);
+                let again = row.tasks.iter_mut().filter(|((_, task), _)| array.unsubmitted.contains(*task));
+                again.for_each(|(_, run)| run.superseded = true);
+            }
         })
     }
 

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use domain::{Attempt, DesiredState, Job, Phase, Run, Secrets, Timestamp};
+use domain::{ArrayState, Attempt, DesiredState, Job, Phase, Run, Secrets, TaskOutcome, Timestamp};
 use persistence::JobEvent;
 use serde_json::{Map, Value};
+use slurm::TaskSet;
 
 use super::Held;
 
@@ -17,6 +18,10 @@ pub(super) struct JobRow {
     pub(super) attempts: BTreeMap<u32, Attempt>,
     /// The run of task 0 in each attempt.
     pub(super) runs: BTreeMap<u32, Run>,
+    /// Of an array: the runs by attempt and task.
+    pub(super) tasks: BTreeMap<(u32, u32), TaskRow>,
+    /// The tasks that the owner has canceled.
+    pub(super) withdrawn: TaskSet,
     pub(super) scripts: BTreeMap<u32, String>,
     pub(super) due_at: Option<Timestamp>,
     pub(super) held: Held,
@@ -25,6 +30,15 @@ pub(super) struct JobRow {
     pub(super) events: Vec<JobEvent>,
     /// How many removals of its files have failed.
     pub(super) purges_failed: u32,
+}
+
+/// The run of a task.
+#[derive(Debug, Clone)]
+pub(super) struct TaskRow {
+    pub(super) run: Run,
+    pub(super) over_since: Option<Timestamp>,
+    pub(super) outcome: Option<TaskOutcome>,
+    pub(super) superseded: bool,
 }
 
 /// A change of one of these is a transition.
@@ -37,6 +51,8 @@ impl JobRow {
             attempt: 0,
             attempts: BTreeMap::new(),
             runs: BTreeMap::new(),
+            tasks: BTreeMap::new(),
+            withdrawn: TaskSet::default(),
             scripts: BTreeMap::new(),
             due_at: Some(now),
             held: None,
@@ -49,11 +65,18 @@ impl JobRow {
         row
     }
 
-    /// The job with its newest attempt.
+    /// The job with its newest attempt, and the earlier ones of an array that are in Slurm.
     pub(super) fn current(&self) -> Job {
+        let array = self.job.array.clone().map(|array| {
+            let in_slurm = |attempt: &&Attempt| attempt.is_open() && attempt.slurm_id.is_some();
+            let earlier = self.attempts.range(..self.attempt).map(|(_, attempt)| attempt).filter(in_slurm);
+            ArrayState { withdrawn: self.withdrawn.clone(), earlier: earlier.cloned().collect(), ..array }
+        });
+        let run = self.runs.get(&self.attempt).filter(|_| array.is_none());
         Job {
             attempt: self.attempts.get(&self.attempt).cloned(),
-            run: self.runs.get(&self.attempt).cloned().unwrap_or_default(),
+            run: run.cloned().unwrap_or_default(),
+            array,
             ..self.job.clone()
         }
     }
@@ -109,16 +132,13 @@ impl JobRow {
     /// Adds new lines of the status files.
     pub(super) fn add_lines(&mut self, read: &Job, at: Timestamp) {
         let Some(attempt) = &read.attempt else { return };
-        for event in read.run.status.events() {
+        self.add_lines_of(attempt.no.get(), &read.run, at);
+    }
+
+    pub(super) fn add_lines_of(&mut self, attempt: u32, run: &Run, at: Timestamp) {
+        for event in run.status.events() {
             let kind: &str = event.kind.into();
-            self.add_event(
-                kind,
-                Some(&event.file),
-                event.earlier_run,
-                event.data.clone(),
-                attempt.no.get(),
-                at,
-            );
+            self.add_event(kind, Some(&event.file), event.earlier_run, event.data.clone(), attempt, at);
         }
     }
 

@@ -1,54 +1,193 @@
-//! The runs of arrays. This store keeps none: its histories have no arrays.
+//! The runs of jobs with an array.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
-use domain::{AttemptNo, AttemptTally, ClusterName, Job, JobId, Timestamp};
+use domain::{
+    AttemptNo, AttemptTally, ClusterName, EndedRun, Job, JobId, NewestRun, Phase, Run, TaskOutcome, Timestamp,
+};
 use persistence::{
     ActiveArray, ConcludedTask, EndedTask, Lease, ObservedTask, PollLease, StepRecord, StepRecords as _,
     StoreError, TaskPolls, TaskRecords,
 };
 use slurm::TaskSet;
 
-use super::MemoryStore;
+use super::{
+    MemoryStore, Right, Turn, is_held,
+    row::{JobRow, TaskRow},
+};
+
+fn no(attempt: u32) -> AttemptNo {
+    AttemptNo::new(attempt).unwrap_or(AttemptNo::FIRST)
+}
 
 impl TaskPolls for MemoryStore {
-    async fn active_arrays(&self, _: &ClusterName) -> Result<Vec<ActiveArray>, StoreError> {
-        Ok(Vec::new())
+    async fn active_arrays(&self, cluster: &ClusterName) -> Result<Vec<ActiveArray>, StoreError> {
+        let tables = self.tables();
+        let active = |row: &&JobRow| {
+            row.job.cluster == *cluster && row.job.array.is_some() && row.job.phase != Phase::Ended
+        };
+        let array = |row: &JobRow| {
+            let mut seen: HashMap<AttemptNo, TaskSet> = HashMap::new();
+            for (attempt, task) in row.tasks.keys() {
+                seen.entry(no(*attempt)).or_default().insert(*task);
+            }
+            let running = row.tasks.iter().filter(|(_, task)| !task.run.is_over);
+            let runs = running.map(|((attempt, _), task)| (no(*attempt), task.run.clone())).collect();
+            let superseded = row.tasks.iter().filter(|(_, run)| run.superseded);
+            let earlier = superseded.map(|((_, task), row)| (*task, row.run.clone())).collect();
+            ActiveArray { job: row.current(), runs, seen, earlier }
+        };
+        Ok(tables.jobs.values().filter(active).map(array).collect())
     }
 
     async fn record_observed_tasks(
         &self,
-        _: &PollLease,
-        _: &[ObservedTask],
-        _: Timestamp,
+        lease: &PollLease,
+        changed: &[ObservedTask],
+        now: Timestamp,
     ) -> Result<(), StoreError> {
+        let clock = self.now();
+        let mut tables = self.tables();
+        if !tables.polls.get(&lease.cluster).is_some_and(|row| is_held(row.held, lease.token, clock)) {
+            return Err(lease.lost());
+        }
+        tables.turns.push(Turn::Used(Right::Poll, lease.token));
+        let mut told = HashSet::new();
+        for ObservedTask { job, attempt, run } in changed {
+            let open = |row: &&mut JobRow| row.job.array.is_some() && row.job.phase != Phase::Ended;
+            let Some(row) = tables.jobs.get_mut(job).filter(open) else { continue };
+            let key = (attempt.get(), run.task);
+            if row.tasks.get(&key).is_some_and(|known| known.run.is_over) {
+                continue;
+            }
+            row.add_lines_of(attempt.get(), run, now);
+            let kept = TaskRow {
+                run: Run { status: run.status.stored(), ..run.clone() },
+                over_since: run.is_over.then_some(now),
+                outcome: None,
+                superseded: false,
+            };
+            row.tasks.insert(key, kept);
+            if told.insert(*job) {
+                row.due_at = Some(clock);
+                row.job.observed_at = Some(now);
+                row.job.last_modified = now;
+                row.job.version += 1;
+            }
+        }
         Ok(())
     }
 }
 
 impl TaskRecords for MemoryStore {
-    async fn concluded_tasks(&self, _: &[JobId]) -> Result<HashMap<JobId, TaskSet>, StoreError> {
-        Ok(HashMap::new())
+    async fn ended_tasks(&self, jobs: &[Job], most: u32) -> Result<Vec<EndedTask>, StoreError> {
+        let tables = self.tables();
+        let mut ended = Vec::new();
+        for job in jobs {
+            let Some(row) = tables.jobs.get(&job.id) else { continue };
+            let retried_at = row.job.array.as_ref().map_or(0, |array| array.retried_at);
+            let open = row.tasks.iter().filter(|(_, task)| task.run.is_over && task.outcome.is_none());
+            ended.extend(open.map(|((attempt, task), found)| {
+                let earlier = row.tasks.iter().filter(|((other, number), known)| {
+                    number == task && *other > retried_at && known.outcome == Some(TaskOutcome::Retried)
+                });
+                let retries = u32::try_from(earlier.count()).unwrap_or(u32::MAX);
+                let failures = job.failures.iter().filter(|past| past.task == *task).cloned().collect();
+                let since = found.over_since.unwrap_or(Timestamp::UNIX_EPOCH);
+                let ended = EndedRun { run: found.run.clone(), since, retries, failures };
+                EndedTask { job: job.id, attempt: no(*attempt), ended }
+            }));
+        }
+        ended.sort_by_key(|task| task.ended.since);
+        ended.truncate(most as usize);
+        Ok(ended)
     }
 
-    async fn ended_tasks(&self, _: &[Job], _: u32) -> Result<Vec<EndedTask>, StoreError> {
-        Ok(Vec::new())
+    async fn concluded_tasks(&self, jobs: &[JobId]) -> Result<HashMap<JobId, TaskSet>, StoreError> {
+        let tables = self.tables();
+        let rows = jobs.iter().filter_map(|id| Some((*id, tables.jobs.get(id)?)));
+        let concluded = |row: &JobRow| {
+            let newest = row.newest_tasks().into_iter().filter(|(_, task)| task.outcome.is_some());
+            newest.map(|(task, _)| task).collect::<TaskSet>()
+        };
+        Ok(rows.map(|(id, row)| (id, concluded(row))).filter(|(_, tasks)| !tasks.is_empty()).collect())
     }
 
     async fn task_tallies(
         &self,
-        _: &[JobId],
+        jobs: &[JobId],
     ) -> Result<HashMap<JobId, Vec<(AttemptNo, AttemptTally)>>, StoreError> {
-        Ok(HashMap::new())
+        let tables = self.tables();
+        let rows = jobs.iter().filter_map(|id| Some((*id, tables.jobs.get(id)?)));
+        Ok(rows.map(|(id, row)| (id, row.tallies())).filter(|(_, tallies)| !tallies.is_empty()).collect())
     }
 
     async fn record_tended(
         &self,
         lease: &Lease,
         steps: &[StepRecord],
-        _: &[&ConcludedTask],
+        runs: &[&ConcludedTask],
         now: Timestamp,
     ) -> Result<HashSet<JobId>, StoreError> {
-        self.record_steps(lease, steps, now).await
+        let stored = self.record_steps(lease, steps, now).await?;
+        let mut tables = self.tables();
+        for ConcludedTask { job, attempt, run, outcome, .. } in
+            runs.iter().filter(|run| stored.contains(&run.job))
+        {
+            let Some(row) = tables.jobs.get_mut(job) else { continue };
+            row.add_lines_of(attempt.get(), run, now);
+            let Some(known) =
+                row.tasks.get_mut(&(attempt.get(), run.task)).filter(|known| known.outcome.is_none())
+            else {
+                continue;
+            };
+            known.run = Run { status: run.status.stored(), ..run.clone() };
+            known.outcome = *outcome;
+            known.superseded = *outcome == Some(TaskOutcome::Retried);
+        }
+        Ok(stored)
+    }
+}
+
+impl MemoryStore {
+    /// The tasks that the owner of a job has canceled.
+    pub fn withdrawn(&self, job: JobId) -> TaskSet {
+        self.tables().jobs.get(&job).map(|row| row.withdrawn.clone()).unwrap_or_default()
+    }
+
+    /// What the newest run of each task of a job says.
+    pub fn newest_states(&self, job: JobId) -> HashMap<u32, NewestRun> {
+        let tables = self.tables();
+        let state = |task: &TaskRow| NewestRun {
+            is_running: task.outcome.is_none() && task.run.started_at.is_some() && !task.run.waits_again,
+            outcome: task.outcome,
+            is_superseded: task.superseded,
+        };
+        let rows = tables.jobs.get(&job).map(JobRow::newest_tasks).unwrap_or_default();
+        rows.into_iter().map(|(task, row)| (task, state(row))).collect()
+    }
+}
+
+impl JobRow {
+    /// The newest run of each task.
+    fn newest_tasks(&self) -> BTreeMap<u32, &TaskRow> {
+        self.tasks.iter().map(|((_, task), row)| (*task, row)).collect()
+    }
+
+    fn tallies(&self) -> Vec<(AttemptNo, AttemptTally)> {
+        let mut tallies: BTreeMap<u32, AttemptTally> = BTreeMap::new();
+        for ((attempt, _), task) in &self.tasks {
+            let tally = tallies.entry(*attempt).or_default();
+            let runs = task.outcome.is_none() && task.run.started_at.is_some() && !task.run.waits_again;
+            tally.running += u32::from(runs);
+            tally.concluded += u32::from(task.outcome.is_some());
+            match task.outcome.filter(|_| !task.superseded) {
+                Some(TaskOutcome::Done) => tally.done += 1,
+                Some(TaskOutcome::Error) => tally.error += 1,
+                Some(TaskOutcome::Canceled) => tally.canceled += 1,
+                Some(TaskOutcome::Retried) | None => {}
+            }
+        }
+        tallies.into_iter().map(|(attempt, tally)| (no(attempt), tally)).collect()
     }
 }

@@ -53,7 +53,8 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         };
         self.hear(Some(lease.granted_on), since);
         let jobs = self.store.active_jobs(cluster).await?;
-        let arrays = self.store.active_arrays(cluster).await?;
+        let mut arrays = self.store.active_arrays(cluster).await?;
+        arrays.retain(|array| array.job.attempts_in_slurm().next().is_some());
         let conversions = self.store.active_conversions(cluster).await?;
         if !self.is_still_meant(runtime).await? {
             self.store.record_poll(&lease, PollResult::Idle, OVERTAKEN, self.clock.now()).await?;

@@ -60,6 +60,10 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         );
         self.record_unsubmitted(runtime, lease, steps).await?;
         self.cancel_doubles(runtime, &intents, &answers).await;
+        if after_budget(&answers).is_some() {
+            // Nothing was sent. A poll would take what the next submission needs.
+            return Ok(());
+        }
         // A poll follows soon, instead of at the pace of a quiet cluster.
         self.poll_soon(runtime).await
     }
@@ -102,7 +106,11 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         }
         let records: Vec<_> = intents.iter().map(|intent| done(intent.job.clone(), Some(now))).collect();
         let stored = self.store.record_intents(lease, &records, now).await?;
-        intents.retain(|intent| stored.contains(&intent.job.id));
+        intents.retain_mut(|intent| {
+            // At the end of the step another version means that somebody else has changed the job.
+            intent.job.version += 1;
+            stored.contains(&intent.job.id)
+        });
         Ok(intents)
     }
 
@@ -177,7 +185,11 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         let record = |(index, intent): (usize, &Intent)| {
             let Transition { mut job, due_at } =
                 after_submit(&intent.job, intent.before.as_ref(), outcome(answers, index), now);
-            let due_at = after_budget(answers).map_or(due_at, |wait| Some(now + wait));
+            let wait = after_budget(answers).map(|wait| now + wait);
+            let due_at = wait.or(due_at);
+            if let Some(array) = &mut job.array {
+                array.not_before = array.not_before.max(wait);
+            }
             say_image(&mut job);
             Unsubmitted::new(&intent.job, done(job, due_at))
         };

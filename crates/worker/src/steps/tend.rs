@@ -61,7 +61,10 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                 let own = tended.iter().filter(|one| one.job == before.id);
                 let soonest = take_in(&mut job, own);
                 let (job, due_at) = job.tally(tallies.get(&before.id).map_or(&[], Vec::as_slice), now);
-                let again = told.filter(|_| unwanted.contains_key(&before.id)).map(|at| at + CANCEL_AGAIN);
+                // A cancellation that could not be sent is sent a little later.
+                let again = unwanted
+                    .get(&before.id)
+                    .map(|_| told.map_or(now, |at| at + CANCEL_AGAIN).max(now + TRY_AGAIN));
                 let more = has_more.then_some(now);
                 let due_at = [due_at, soonest, again, more].into_iter().flatten().min();
                 let due_at = due_at.filter(|_| !job.status.is_final());

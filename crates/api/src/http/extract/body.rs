@@ -1,7 +1,7 @@
 //! JSON bodies, parsed as a document first and then as a value, so that every fault has a JSON pointer.
 
 use axum::{
-    body::{Bytes, HttpBody},
+    body::Bytes,
     extract::{FromRequest, Request},
     http::{HeaderMap, StatusCode, header},
 };
@@ -35,39 +35,48 @@ impl<T: DeserializeOwned> FromRequest<App> for Body<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
-        if !is_json(request.headers()) {
-            return Err(Problem::new(
-                Kind::UnsupportedMediaType,
-                "Send the body as JSON with `Content-Type: application/json`.",
-            ));
+        let is_json = is_json(request.headers());
+        if !is_json {
+            return Err(no_json());
         }
-        let within = app.limits.body_timeout;
-        let arrived = timeout(within, Bytes::from_request(request, app)).await.map_err(|_| {
-            let detail = format!(
-                "The body did not arrive within {} s; nothing was changed. Send it again.",
-                within.as_secs()
-            );
-            Problem::new(Kind::RequestTimeout, detail)
-        })?;
-        let bytes = arrived.map_err(|rejection| {
-            if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
-                let most = app.limits.body_bytes;
-                Problem::new(Kind::BodyTooLarge, format!("The body is too large; the limit is {most} bytes."))
-            } else {
-                Problem::new(Kind::BadRequest, "The body ended before it was complete. Send it again.")
-            }
-        })?;
-        let document: Value = serde_json::from_slice(&bytes).map_err(|error| malformed(&error, &bytes))?;
-        if is_deeper(&document, MOST_LEVELS) {
-            return Err(too_deep());
-        }
-        let found = faults::in_text(&document);
-        if !found.is_empty() {
-            return Err(Problem::fields(found));
-        }
-        let value = faults::read(&document).map_err(Problem::fields)?;
-        Ok(Self(Sent { document, value }))
+        arrived(request, app).await.and_then(|bytes| read(&bytes)).map(Self)
     }
+}
+
+fn no_json() -> Problem {
+    Problem::new(Kind::UnsupportedMediaType, "Send the body as JSON with `Content-Type: application/json`.")
+}
+
+async fn arrived(request: Request, app: &App) -> Result<Bytes, Problem> {
+    let within = app.limits.body_timeout;
+    let arrived = timeout(within, Bytes::from_request(request, app)).await.map_err(|_| {
+        let detail = format!(
+            "The body did not arrive within {} s; nothing was changed. Send it again.",
+            within.as_secs()
+        );
+        Problem::new(Kind::RequestTimeout, detail)
+    })?;
+    arrived.map_err(|rejection| {
+        if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
+            let most = app.limits.body_bytes;
+            Problem::new(Kind::BodyTooLarge, format!("The body is too large; the limit is {most} bytes."))
+        } else {
+            Problem::new(Kind::BadRequest, "The body ended before it was complete. Send it again.")
+        }
+    })
+}
+
+fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<Sent<T>, Problem> {
+    let document: Value = serde_json::from_slice(bytes).map_err(|error| malformed(&error, bytes))?;
+    if is_deeper(&document, MOST_LEVELS) {
+        return Err(too_deep());
+    }
+    let found = faults::in_text(&document);
+    if !found.is_empty() {
+        return Err(Problem::fields(found));
+    }
+    let value = faults::read(&document).map_err(Problem::fields)?;
+    Ok(Sent { document, value })
 }
 
 /// An optional JSON body; none if the request has none.
@@ -78,10 +87,16 @@ impl<T: DeserializeOwned> FromRequest<App> for BodyIfAny<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
-        if request.body().is_end_stream() {
+        let is_json = is_json(request.headers());
+        // Some clients send a request without a body in chunks, of which there is none.
+        let bytes = arrived(request, app).await?;
+        if bytes.is_empty() {
             return Ok(Self(None));
         }
-        let Body(Sent { document, value }) = Body::<Option<T>>::from_request(request, app).await?;
+        if !is_json {
+            return Err(no_json());
+        }
+        let Sent { document, value } = read::<Option<T>>(&bytes)?;
         // Generated clients send `null` for an omitted body.
         Ok(Self(value.map(|value| Sent { document, value })))
     }

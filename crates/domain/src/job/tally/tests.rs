@@ -175,3 +175,22 @@ fn a_canceled_task_is_not_submitted_and_the_others_are() {
     let (job, _) = job.tally(&done, T0);
     assert_eq!((job.status, job.message.as_str()), (Status::Canceled, "3 of 6 tasks done, 3 canceled."));
 }
+
+#[test_case(DesiredState::Cancel, Status::Canceled, "0 of 6 tasks done, 6 canceled." ; "canceled")]
+#[test_case(DesiredState::Pause, Status::Paused, "Paused. 0 of 6 tasks done, 6 waiting." ; "paused")]
+fn the_tasks_of_an_attempt_that_never_reached_slurm_are_counted(
+    desired: DesiredState,
+    status: Status,
+    message: &str,
+) {
+    let mut job = array_job("0-5");
+    let mut attempt = job.new_attempt("/lustre/tao".parse().unwrap(), T0).unwrap();
+    job.assign_tasks(&mut attempt, 4);
+    job.begin_attempt(attempt);
+    job.desired = desired;
+    let job = if desired == DesiredState::Pause { job.paused_locally(T0) } else { job.canceled_locally(T0) };
+    let (job, due) = job.after_piece(None, T0);
+    assert_eq!((step(&job), due), (Step::Tend, Some(T0)), "the job has not ended yet");
+    let (job, _) = job.tally(&[], T0);
+    assert_eq!((job.status, job.message.as_str()), (status, message));
+}

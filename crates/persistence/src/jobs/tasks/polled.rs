@@ -27,6 +27,8 @@ pub struct ActiveArray {
     pub runs: Vec<(AttemptNo, Run)>,
     /// The tasks that have a run, by attempt.
     pub seen: HashMap<AttemptNo, TaskSet>,
+    /// The newest run of each task that another attempt carries again.
+    pub earlier: HashMap<u32, Run>,
 }
 
 /// A run that a poll has changed.
@@ -78,6 +80,19 @@ impl TaskPolls for Store {
         )
         .fetch_all(&self.pool)
         .await?;
+        let earlier = sqlx::query_as!(
+            RunRow,
+            r#"-- jobs::tasks::active_arrays earlier
+               select distinct on (r.job_id, r.task)
+                      r.job_id, r.attempt, r.task, r.slurm_state, r.exit_code, r.exit_signal, r.nodes, r.reason, r.partition,
+                      r.status_files::text as "status_files!", r.progress::text as "progress!", r.activity::text as activity,
+                      r.kill_reason, r.queued_since, r.estimated_start, r.started_at, r.ended_at, r.missing_since,
+                      r.requeues, r.waits_again, r.source, r.over, r.over_since, 0::bigint as "retries!"
+               from runs r where r.job_id = any($1) and r.superseded order by r.job_id, r.task, r.attempt desc"#,
+            &ids,
+        )
+        .fetch_all(&self.pool)
+        .await?;
         let seen = sqlx::query!(
             r#"-- jobs::tasks::active_arrays seen
                select job_id, attempt, array_agg(task) as "tasks!" from runs where job_id = any($1) group by job_id, attempt"#,
@@ -87,11 +102,19 @@ impl TaskPolls for Store {
         .await?;
         let mut arrays: HashMap<JobId, ActiveArray> = HashMap::new();
         for job in jobs {
-            arrays.insert(job.id, ActiveArray { job, runs: Vec::new(), seen: HashMap::new() });
+            arrays.insert(
+                job.id,
+                ActiveArray { job, runs: Vec::new(), seen: HashMap::new(), earlier: HashMap::new() },
+            );
         }
         for (job, attempt, run, ..) in readable(runs) {
             if let Some(array) = arrays.get_mut(&job) {
                 array.runs.push((attempt, run));
+            }
+        }
+        for (job, _, run, ..) in readable(earlier) {
+            if let Some(array) = arrays.get_mut(&job) {
+                array.earlier.insert(run.task, run);
             }
         }
         for row in seen {

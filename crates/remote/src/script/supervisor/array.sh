@@ -5,8 +5,11 @@ _tao_no_task() {
   echo "tao-slurm: task $TAO_TASK stops here: $1" >&2
   exit 121
 }
-# An attempt that was given up before it reached Slurm.
-if [ -L "$_tao_attempt/run" ]; then _tao_no_task 'the attempt was given up'; fi
+# The attempt belongs to one array. "no-owner": it was given up before it reached Slurm.
+if ! ln -sT -- "${SLURM_ARRAY_JOB_ID:?}" "$_tao_attempt/run" 2>/dev/null \
+  && [ "$(readlink -- "$_tao_attempt/run")" != "$SLURM_ARRAY_JOB_ID" ]; then
+  _tao_no_task "the attempt belongs to $(readlink -- "$_tao_attempt/run")"
+fi
 mkdir -- "$_tao_state" 2>/dev/null
 mkdir -p -- "$_tao_results" || _tao_no_task "the directory $_tao_results cannot be made"
 for _tao_stream in out err; do

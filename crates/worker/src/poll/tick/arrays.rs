@@ -73,13 +73,15 @@ pub(super) fn changes(
             let together = rows.waiting.iter().filter(|(_, row)| !waits_only(row));
             let begun = together.fold(single.collect::<TaskSet>(), |all, (set, _)| all.union(set));
             let begun = begun.intersection(&rest).plus(attempt.base);
-            let begun: Vec<Run> = begun.iter().map(|task| Run { task, ..Run::default() }).collect();
+            let first = |task| template.first_run(task, array.earlier.get(&task));
+            let begun: Vec<Run> = begun.iter().map(first).collect();
             // A run that cannot be judged yet is asked for in the next poll.
             begun.into_iter().map(|run| observe(&run).unwrap_or(run)).for_each(&mut push);
         }
         if results.queue_answered() && answers.is_whole(id) {
             let gone = rest.without(&answers.listed(id)).plus(attempt.base);
-            gone.iter().map(|task| template.vanished(task, now)).for_each(&mut push);
+            let vanished = |task| template.vanished(task, array.earlier.get(&task), now);
+            gone.iter().map(vanished).for_each(&mut push);
         }
     }
     changed

@@ -1,8 +1,8 @@
 //! What must hold at the end of every history: what the service says against what really happened.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use domain::{DesiredState, Job, JobId, Outcome, Phase, Status};
+use domain::{ArrayState, DesiredState, Job, JobId, NewestRun, Outcome, Phase, Status, TaskStatus};
 use persistence::JobEvent;
 use slurm::SlurmState;
 use testkit::{LivingCluster, MemoryStore, TrueJob, Truth, Turn, Word};
@@ -19,7 +19,7 @@ pub(super) fn audit(store: &MemoryStore, site: &LivingCluster, sent: &[Sent]) ->
         let mut say = |what: String| found.push(format!("job {}: {what}", sent.id));
         let deleted = sent.wishes.iter().find_map(|wish| match wish {
             Wish::Delete { artifacts } => Some(*artifacts),
-            Wish::Cancel | Wish::Pause | Wish::Resume | Wish::Retry => None,
+            Wish::Cancel | Wish::CancelSome | Wish::Pause | Wish::Resume | Wish::Retry => None,
         });
         match (stored.get(&sent.id), deleted) {
             (None, None) => say("it was accepted, and is lost".to_owned()),
@@ -34,7 +34,12 @@ pub(super) fn audit(store: &MemoryStore, site: &LivingCluster, sent: &[Sent]) ->
                 }
             }
             (Some(job), None) => {
-                site.truth(|truth| verdict(job, sent, truth)).into_iter().for_each(&mut say);
+                let newest = store.newest_states(sent.id);
+                let wrong = |truth: &Truth| match &job.array {
+                    Some(array) => verdict_of_tasks(job, array, &newest, sent, truth),
+                    None => verdict(job, sent, truth).into_iter().collect(),
+                };
+                site.truth(wrong).into_iter().for_each(&mut say);
                 let private = site.private_files(sent.id.get());
                 if !private.is_empty() {
                     say(format!("its secrets are still on the cluster: {private:?}"));
@@ -44,7 +49,7 @@ pub(super) fn audit(store: &MemoryStore, site: &LivingCluster, sent: &[Sent]) ->
                 }
                 let events = store.events_of(sent.id);
                 finality(&events, sent).into_iter().for_each(&mut say);
-                site.truth(|truth| lines(sent.id, &events, truth)).into_iter().for_each(&mut say);
+                site.truth(|truth| lines(job, &events, truth)).into_iter().for_each(&mut say);
             }
         }
     }
@@ -62,8 +67,7 @@ fn submitted_twice(truth: &Truth) -> Vec<String> {
     for (id, job) in &truth.jobs {
         by_name.entry(&job.name).or_default().push(*id);
     }
-    let twice =
-        by_name.into_iter().filter(|(name, ids)| ids.len() > 1 && !truth.beyond_bound.contains(*name));
+    let twice = by_name.into_iter().filter(|(name, ids)| ids.len() > 1 && !truth.is_beyond_bound(name));
     twice.map(|(name, ids)| format!("attempt {name} was submitted several times: {ids:?}")).collect()
 }
 
@@ -116,6 +120,74 @@ fn verdict(job: &Job, sent: &Sent, truth: &Truth) -> Option<String> {
         .then(|| format!("it is {} ({}), but {}; wishes: {:?}", job.status, job.message, seen(), sent.wishes))
 }
 
+/// Whether each task's end is the one that it really had, and the job's end follows from them.
+fn verdict_of_tasks(
+    job: &Job,
+    array: &ArrayState,
+    newest: &HashMap<u32, NewestRun>,
+    sent: &Sent,
+    truth: &Truth,
+) -> Vec<String> {
+    let mut found = Vec::new();
+    // A retry of some tasks leaves the ends of the others as they are.
+    let canceled = sent.wishes.contains(&Wish::Cancel);
+    let mut statuses = Vec::new();
+    for task in job.spec.tasks().iter() {
+        let status = job.task_status(task, newest.get(&task));
+        let ours = |one: &&TrueJob| one.owner == Some(sent.id.get()) && one.task == task && one.executed;
+        let runs: Vec<&TrueJob> = truth.jobs.values().filter(ours).collect();
+        // Of an attempt that was given up, and taken all the same.
+        if runs.iter().any(|run| truth.is_beyond_bound(&run.name)) {
+            statuses.push(status);
+            continue;
+        }
+        let is_canceled = canceled || sent.withdrawn.contains(task);
+        let done = |run: &TrueJob| succeeded(run, true, is_canceled) && !run.lost;
+        let last = runs.last();
+        let wrong = match status {
+            // It may have ended before it was canceled.
+            TaskStatus::Done => !last.is_some_and(|last| succeeded(last, true, false) || last.lost),
+            TaskStatus::Error => last.is_some_and(|last| done(last)),
+            TaskStatus::Canceled => {
+                !is_canceled && !last.is_some_and(|last| last.ended_by_others)
+                    || last.is_some_and(|last| done(last))
+            }
+            TaskStatus::Pending | TaskStatus::Running => job.status != Status::Paused,
+        };
+        if wrong {
+            let message = &job.message;
+            found.push(format!(
+                "task {task} is {status:?} ({message}), but {last:?}; wishes: {:?}",
+                sent.wishes
+            ));
+        }
+        // Whoever is done goes never again.
+        let earlier = runs.len().saturating_sub(1);
+        let completed = |run: &&TrueJob| run.state == Some(SlurmState::Completed) && done(run);
+        if runs[..earlier].iter().any(completed) {
+            found.push(format!("task {task} ran again after it was done: {runs:?}"));
+        }
+        statuses.push(status);
+    }
+    let has = |status| statuses.contains(&status);
+    let folded = match job.status {
+        Status::Done => statuses.iter().all(|status| *status == TaskStatus::Done),
+        Status::Error => has(TaskStatus::Error) || array.refusal.is_some(),
+        Status::Canceled => has(TaskStatus::Canceled) && !has(TaskStatus::Error),
+        Status::Paused => job.desired == DesiredState::Pause,
+        Status::Pending
+        | Status::Started
+        | Status::Running
+        | Status::Canceling
+        | Status::Pausing
+        | Status::Resuming => false,
+    };
+    if !folded {
+        found.push(format!("it is {} ({}), with tasks {statuses:?}", job.status, job.message));
+    }
+    found
+}
+
 /// Whether a run of the job did what it should, by the rules that callers are told.
 fn succeeded(last: &TrueJob, is_command: bool, canceled: bool) -> bool {
     let said = last.word == Some(Word::Success);
@@ -147,7 +219,8 @@ fn finality(events: &[JobEvent], sent: &Sent) -> Vec<String> {
 
 /// Each line that the job wrote is one event. Of a file that is seen late, lines that came after its job was looked at for
 /// the last time are none.
-fn lines(id: JobId, events: &[JobEvent], truth: &Truth) -> Option<String> {
+fn lines(job: &Job, events: &[JobEvent], truth: &Truth) -> Option<String> {
+    let id = job.id;
     let told: Vec<u64> = events
         .iter()
         .filter(|event| event.kind == "status")
@@ -159,9 +232,12 @@ fn lines(id: JobId, events: &[JobEvent], truth: &Truth) -> Option<String> {
     }
     let written = truth.lines.get(&id.get()).copied().unwrap_or(0);
     // What a run wrote that began when nobody expected it any more.
-    let is_overdue = |job: &TrueJob| job.owner == Some(id.get()) && truth.beyond_bound.contains(&job.name);
+    let is_overdue = |job: &TrueJob| job.owner == Some(id.get()) && truth.is_beyond_bound(&job.name);
     let unexpected = truth.jobs.values().any(is_overdue);
-    let excused = truth.files_were_late || truth.overwritten.contains(&id.get()) || unexpected;
+    // The files of a task that was requeued, and canceled before it began again, are not read once more.
+    let is_array = job.array.is_some();
+    let excused = truth.files_were_late || truth.overwritten.contains(&id.get()) || unexpected || is_array;
     let complete = once.len() as u64 == written || excused;
-    (!complete).then(|| format!("{written} status lines became {} events", once.len()))
+    let missing: Vec<u64> = (1..=written).filter(|line| !once.contains(line)).collect();
+    (!complete).then(|| format!("of {written} status lines these became no events: {missing:?}"))
 }

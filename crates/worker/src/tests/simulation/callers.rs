@@ -5,8 +5,12 @@ use std::{
     time::Duration,
 };
 
-use domain::{Clock, DesiredState, Job, JobId, Phase, Secrets, Status, Work};
+use domain::{
+    ArrayState, ArrayTasks, Clock, DesiredState, Job, JobArray, JobId, Phase, Secrets, Status, TaskStatus,
+    Work,
+};
 use persistence::{NewJob, Requested};
+use slurm::TaskSet;
 use testkit::{MemoryStore, job_at};
 use tokio::time::sleep;
 
@@ -19,7 +23,11 @@ pub(super) enum Wish {
     Pause,
     Resume,
     Retry,
-    Delete { artifacts: bool },
+    /// Some tasks of its array are canceled.
+    CancelSome,
+    Delete {
+        artifacts: bool,
+    },
 }
 
 /// A job that was accepted, and what its owner wished for, in order.
@@ -28,6 +36,8 @@ pub(super) struct Sent {
     pub(super) id: JobId,
     pub(super) is_command: bool,
     pub(super) wishes: Vec<Wish>,
+    /// The tasks of its array that were canceled.
+    pub(super) withdrawn: TaskSet,
 }
 
 /// All callers. Cheap to clone.
@@ -62,6 +72,7 @@ impl Callers {
             id,
             is_command,
             wishes: Vec::new(),
+            withdrawn: TaskSet::default(),
         });
         if self.world.dice(|dice| dice.chance(100)) {
             self.store.insert_job(&new);
@@ -86,6 +97,13 @@ impl Callers {
             testkit::tao_job(1).spec.work
         };
         let mut job = job_at(u128::from(number) + 1, work, self.clock.now());
+        if is_command && self.world.dice(|dice| dice.chance(400)) {
+            // Two pieces of an array, or one.
+            let tasks = self.world.dice(|dice| if dice.chance(300) { "0-1,1001-1002" } else { "0-3" });
+            let tasks = ArrayTasks::Indices(tasks.parse().unwrap_or_default());
+            job.spec.array = Some(JobArray { tasks, max_parallel: None });
+            job.array = ArrayState::of(&job.spec);
+        }
         if self.world.dice(|dice| dice.chance(200)) {
             job.spec.image = "nvcr.io/nvidia/tao/tao-toolkit:6.0.0-pyt".parse().ok();
         }
@@ -104,14 +122,22 @@ impl Callers {
             (Phase::Paused, DesiredState::Pause) => {
                 self.world.dice(|dice| if dice.chance(700) { Wish::Resume } else { Wish::Cancel })
             }
+            _ if job.array.is_some() && self.world.dice(|dice| dice.chance(500)) => Wish::CancelSome,
             _ => self.world.dice(|dice| if dice.chance(500) { Wish::Cancel } else { Wish::Pause }),
         };
+        // Of an array: some of its tasks, at random.
+        let some: TaskSet =
+            job.spec.tasks().iter().filter(|_| self.world.dice(|dice| dice.chance(400))).collect();
         let now = self.clock.now();
         let became = match wish {
             Wish::Cancel => self.store.request_cancel(id, now),
             Wish::Pause => self.store.request_pause(id, now),
             Wish::Resume => self.store.request_resume(id, now),
-            Wish::Retry => self.store.request_retry(id, &secrets(), now),
+            Wish::Retry => {
+                let array = self.retried(&job, &some);
+                self.store.request_retry(id, &secrets(), array.as_ref(), now)
+            }
+            Wish::CancelSome => self.store.request_cancel_tasks(id, &some, now),
             Wish::Delete { artifacts } => self.store.request_delete(id, artifacts, now),
         };
         let taken = matches!(became, Requested::Taken(_));
@@ -122,11 +148,29 @@ impl Callers {
                 Wish::Pause => "pause",
                 Wish::Resume => "resume",
                 Wish::Retry => "retry",
+                Wish::CancelSome => "cancel some tasks",
                 Wish::Delete { .. } => "delete",
             });
             let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
-            sent.iter_mut().filter(|sent| sent.id == id).for_each(|sent| sent.wishes.push(wish));
+            for sent in sent.iter_mut().filter(|sent| sent.id == id) {
+                sent.wishes.push(wish);
+                match wish {
+                    Wish::CancelSome => sent.withdrawn = sent.withdrawn.union(&some),
+                    Wish::Retry => sent.withdrawn = self.store.withdrawn(id),
+                    Wish::Cancel | Wish::Pause | Wish::Resume | Wish::Delete { .. } => {}
+                }
+            }
         }
+    }
+
+    /// The state of the job's array when those of its unfinished tasks go again that are among `some`, or all of them.
+    fn retried(&self, job: &Job, some: &TaskSet) -> Option<ArrayState> {
+        let newest = self.store.newest_states(job.id);
+        let unfinished = [TaskStatus::Pending, TaskStatus::Running, TaskStatus::Error, TaskStatus::Canceled];
+        let unfinished = job.tasks_in(&unfinished, &newest);
+        let chosen = unfinished.intersection(some);
+        let tasks = if chosen.is_empty() { &unfinished } else { &chosen };
+        job.retried_array(tasks, &job.tasks_in(&[TaskStatus::Error], &newest))
     }
 
     /// The paused jobs go on, so that all of them come to an end.

@@ -2,14 +2,14 @@
 
 use std::{
     any::Any,
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     time::Duration,
 };
 
 use remote::{
     Cancel, CheckImages, Checkpoints, Conclude, Exclude, Excluded, How, Locate, LocateAnswer, Located,
     NodeHealth, NodeHealthAnswer, Partitions, Poll, PollAnswer, Purge, RemoteCommand, Remove, Requeued,
-    SqueueOutcome, Submission, SubmitAnswer, SubmitBatch,
+    SacctOutcome, SqueueOutcome, Submission, SubmitAnswer, SubmitBatch,
 };
 use slurm::{Failure, FailureClass, QueueRow, SlurmJobId, SlurmState};
 use testkit::{Accepting, LivingCluster, answer_to, partitions};
@@ -220,16 +220,25 @@ impl FarSide {
 
     async fn poll(self, command: Poll) -> PollAnswer {
         let remote_time = self.cluster.time();
-        let squeue = self.cluster.queue();
+        let (squeue, mut arrays) = (self.cluster.queue(), self.cluster.tasks(&command));
         self.work().await;
         let is_untold = |row: &QueueRow| matches!(row.state, SlurmState::Failed | SlurmState::Cancelled);
         let unsaid = |id: &SlurmJobId| match &squeue {
             SqueueOutcome::Answered(rows) => rows.get(id).is_none_or(is_untold),
             SqueueOutcome::Failed(_) => false,
         };
-        let sacct = self.cluster.accounting(&command.jobs.iter().map(|job| job.id).filter(unsaid).collect());
+        self.cluster.add_task_records(&command, &mut arrays);
+        let plain = command.jobs.iter().filter(|job| job.index.is_none());
+        let asks_of_tasks = command.jobs.iter().any(|job| job.index.is_some());
+        let plain: BTreeSet<SlurmJobId> = plain.map(|job| job.id).filter(unsaid).collect();
+        let sacct = match self.cluster.accounting(&plain) {
+            SacctOutcome::NotAsked if asks_of_tasks && self.cluster.has_accounting() => {
+                SacctOutcome::Answered(HashMap::new())
+            }
+            answer => answer,
+        };
         self.work().await;
-        let (markers, status) = self.cluster.files(&command, &squeue);
+        let (markers, status) = self.cluster.files(&command, &squeue, &arrays);
         PollAnswer {
             remote_time,
             squeue,
@@ -237,7 +246,7 @@ impl FarSide {
             status,
             markers,
             signs_of_life: HashMap::new(),
-            arrays: remote::ArrayAnswers::default(),
+            arrays,
             dropped_rows: 0,
         }
     }
