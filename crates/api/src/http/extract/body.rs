@@ -88,7 +88,7 @@ impl<T: DeserializeOwned> FromRequest<App> for BodyIfAny<T> {
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
         let is_json = is_json(request.headers());
-        // Some clients send a request without a body in chunks, of which there is none.
+        // Some clients announce chunks and send none.
         let bytes = arrived(request, app).await?;
         if bytes.is_empty() {
             return Ok(Self(None));
