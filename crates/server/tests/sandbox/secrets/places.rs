@@ -112,7 +112,7 @@ impl<'a> Places<'a> {
         let paths = document["paths"].as_object().unwrap();
         let readable = paths.iter().filter(|(_, calls)| calls["get"] != Value::Null);
         let filled = |path: &String| {
-            let named = path.replace("{name}", "sandbox");
+            let named = path.replace("{name}", "sandbox").replace("{task}", "0");
             jobs.iter().map(move |id| named.replace("{id}", id)).collect::<Vec<_>>()
         };
         let all: BTreeSet<String> = readable.flat_map(|(path, _)| filled(path)).collect();
