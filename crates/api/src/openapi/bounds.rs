@@ -15,7 +15,7 @@ use patterns::{
     CLUSTER, COMPONENT, CONSTRAINT, DURATION, EMAIL, ENV_KEY, FILE, GPU_REQUEST, GRES, GRES_NAME, GRES_TYPE,
     HTTP, INDICES, INPUT, KEY_NAME, LABEL, LICENSES, LOGIN, MACHINE, MEMORY, MODE, MOMENT, MOUNT, MOUNTED,
     MPI_PLUGIN, NODES, NOT_BLANK, NOT_EMPTY, OPTION_NAME, OPTION_TEXT, PARTITION, PARTITIONS, PASSWORD, PATH,
-    PLAIN, RESERVATION, SBATCH_EXPORT, SOME_MEMORY, SWITCHES, USER, WEBHOOK_SECRET, WORD,
+    PLAIN, RESERVATION, SBATCH_EXPORT, SOME_MEMORY, SWITCHES, TASKS, USER, WEBHOOK_SECRET, WORD,
 };
 
 /// The limit of one field.
@@ -64,6 +64,7 @@ const BOUNDS: &[(&[&str], &[&str], Bound)] = &[
     (&["LauncherSettings"], &["nproc_per_node"], Whole(1, 1024)),
     (&["LauncherSettings"], &["plugin"], Text(MPI_PLUGIN, 32)),
     (&["ArrayRequest"], &["indices"], Text(INDICES, 10_000)),
+    (&["CancelRequest", "RetryRequest"], &["tasks"], Text(TASKS, 10_000)),
     (&["ArrayRequest"], &["matrix"], Keys(ENV_KEY, 128, 100)),
     (&["JobRequest"], &["num_gpu"], Whole(0, 8192)),
     (&["ResultRequest"], &["name"], Text(WORD, 100)),

@@ -24,6 +24,13 @@ macro_rules! file_part {
     };
 }
 
+/// Numbers and ranges of tasks.
+macro_rules! indices {
+    () => {
+        r"[0-9]{1,7}(?:-[0-9]{1,7}(?::[0-9]{1,7})?)?(?:,[0-9]{1,7}(?:-[0-9]{1,7}(?::[0-9]{1,7})?)?)*"
+    };
+}
+
 /// One license: a name, perhaps a server, perhaps a count.
 macro_rules! license {
     ($before:literal) => {
@@ -90,8 +97,9 @@ pub(super) const FILE: &str = concat!("^", file_part!(), "(?:/", file_part!(), "
 /// A plugin of `srun --mpi`.
 pub(super) const MPI_PLUGIN: &str = "^[a-z0-9_]+$";
 /// `slurm::TaskSet`, but for the order and the size of its ranges.
-pub(super) const INDICES: &str =
-    r"^[0-9]{1,7}(?:-[0-9]{1,7}(?::[0-9]{1,7})?)?(?:,[0-9]{1,7}(?:-[0-9]{1,7}(?::[0-9]{1,7})?)?)*$";
+pub(super) const INDICES: &str = concat!("^", indices!(), "$");
+/// `domain::TaskSelection`.
+pub(super) const TASKS: &str = concat!("^(?:pending|running|failed|canceled|", indices!(), ")$");
 /// The mode of a file in octal.
 pub(super) const MODE: &str = "^0?[0-7]{3}$";
 /// `domain::Mount`: no character that ends a mount in Pyxis's list or that Pyxis's shell expands.
