@@ -7,9 +7,11 @@
 
 mod answers;
 mod disk;
+mod entrance;
 mod life;
 mod plan;
 mod submission;
+mod task_rows;
 mod truth;
 
 use std::{

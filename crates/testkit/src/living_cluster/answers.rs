@@ -82,56 +82,6 @@ impl LivingCluster {
         (!site.weather.accounting_silent).then(|| named.into_iter().collect())
     }
 
-    /// What squeue says of the tasks of arrays; nothing if it does not answer.
-    pub fn tasks(&self, poll: &Poll) -> ArrayAnswers {
-        let site = self.site();
-        let mut answers = ArrayAnswers::default();
-        if site.weather.scheduler_silent || site.weather.rate_limited {
-            return answers;
-        }
-        let asked: BTreeSet<SlurmJobId> = poll
-            .arrays
-            .iter()
-            .map(|array| array.id)
-            .chain(poll.jobs.iter().filter(|job| job.index.is_some()).map(|job| job.id))
-            .collect();
-        let shown = |job: &&SlurmJob| job.queued && asked.contains(&job.id) && !site.weather.queue_lies_empty;
-        for job in site.jobs.values().filter(shown) {
-            let Some(index) = job.index else { continue };
-            let rows = answers.queue.entry(job.id).or_default();
-            match rows.waiting.first_mut() {
-                Some((waiting, _)) if job.waits_together() => waiting.insert(index),
-                None if job.waits_together() => rows.waiting.push((TaskSet::from(index), queue_row(job))),
-                _ => drop(rows.tasks.insert(index, queue_row(job))),
-            }
-        }
-        answers
-    }
-
-    /// Adds what sacct says of the tasks that squeue does not show, or does not say enough about.
-    pub fn add_task_records(&self, poll: &Poll, answers: &mut ArrayAnswers) {
-        let site = self.site();
-        if site.weather.accounting_silent {
-            return;
-        }
-        for job in &poll.jobs {
-            let Some(index) = job.index else { continue };
-            let row = answers.queue.get(&job.id).and_then(|rows| rows.tasks.get(&index));
-            let waits = answers
-                .queue
-                .get(&job.id)
-                .is_some_and(|rows| rows.waiting.iter().any(|(set, _)| set.contains(index)));
-            let is_told = |row: &QueueRow| !matches!(row.state, SlurmState::Failed | SlurmState::Cancelled);
-            if waits || row.is_some_and(is_told) {
-                continue;
-            }
-            let one = site.jobs.values().find(|one| one.id == job.id && one.index == Some(index));
-            if let Some((one, record)) = one.and_then(|one| Some((one, site.record(one)?))) {
-                answers.records.insert((job.id, index), record_row(one, record));
-            }
-        }
-    }
-
     /// What a state directory says of who runs the attempt: its claim, and the id that was kept; none if the file system
     /// is not there.
     pub fn kept(&self, dir: &RemotePath) -> Option<(Option<SlurmJobId>, Option<SlurmJobId>)> {
@@ -325,7 +275,7 @@ impl Site {
     }
 
     /// The newest line that accounting shows of a job.
-    fn record<'a>(&self, job: &'a SlurmJob) -> Option<&'a Record> {
+    pub(super) fn record<'a>(&self, job: &'a SlurmJob) -> Option<&'a Record> {
         job.records.iter().rfind(|(shown, _)| *shown <= self.now).map(|(_, record)| record)
     }
 
@@ -411,7 +361,7 @@ fn closes() -> bool {
     *CLOSES.get_or_init(|| Remove::default().render().program.contains(r#"ln -sT no-owner "$1/run""#))
 }
 
-fn queue_row(job: &SlurmJob) -> QueueRow {
+pub(super) fn queue_row(job: &SlurmJob) -> QueueRow {
     QueueRow {
         id: job.id,
         state: job.state.clone(),
@@ -425,7 +375,7 @@ fn queue_row(job: &SlurmJob) -> QueueRow {
     }
 }
 
-fn record_row(job: &SlurmJob, record: &Record) -> AccountingRow {
+pub(super) fn record_row(job: &SlurmJob, record: &Record) -> AccountingRow {
     AccountingRow {
         id: job.id,
         state: record.state.clone(),

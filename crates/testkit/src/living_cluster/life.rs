@@ -5,25 +5,15 @@ use std::collections::BTreeMap;
 use chrono::TimeDelta;
 use domain::Timestamp;
 use remote::{ExitRecord, StartedMarker, label, script::EXIT_CLAIMED};
-use slurm::{ExitCode, JobName, SlurmJobId, SlurmState, TaskSet};
+use slurm::{ExitCode, JobName, SlurmJobId, SlurmState};
 use uuid::Uuid;
 
 use super::{
     Site,
     disk::Write,
+    entrance::Script,
     plan::{Ending, Run, Word, draw},
 };
-
-/// What the text of a batch script makes it do.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Script {
-    /// Exits if another job holds the attempt.
-    pub(super) claims: bool,
-    /// Exits if its attempt's directory is not there any more, or holds only what shuts others out.
-    pub(super) looks: bool,
-    /// Notes how far the status files go when it begins.
-    pub(super) notes: bool,
-}
 
 #[derive(Debug, Clone)]
 pub(super) struct SlurmJob {
@@ -34,9 +24,9 @@ pub(super) struct SlurmJob {
     /// Its index, if it is a task of the array `id`.
     pub(super) index: Option<u32>,
     /// The number of its task in its job.
-    task: u32,
+    pub(super) task: u32,
     /// Where the fences of its attempt are.
-    attempt_dir: String,
+    pub(super) attempt_dir: String,
     pub(super) state_dir: String,
     /// Where it writes; for a conversion, the image that it makes.
     pub(super) results: Option<String>,
@@ -47,14 +37,14 @@ pub(super) struct SlurmJob {
     pub(super) end: Option<i64>,
     pub(super) node: String,
     pub(super) restarts: u32,
-    run: Run,
+    pub(super) run: Run,
     /// Runs of its job before this one.
-    runs_before: u32,
+    pub(super) runs_before: u32,
     /// What was planned for an earlier state of it happens no more.
-    era: u32,
-    executing: bool,
+    pub(super) era: u32,
+    pub(super) executing: bool,
     pub(super) exit: Option<ExitCode>,
-    word: Option<Word>,
+    pub(super) word: Option<Word>,
     pub(super) log: &'static str,
     /// Whether squeue shows it.
     pub(super) queued: bool,
@@ -101,98 +91,7 @@ impl SlurmJob {
     }
 }
 
-/// A Slurm job before it has a life.
-#[derive(Clone)]
-pub(super) struct Born {
-    pub(super) name: JobName,
-    pub(super) owner: Option<Uuid>,
-    pub(super) script: Script,
-    pub(super) state_dir: String,
-    pub(super) results: Option<String>,
-    pub(super) image: Option<String>,
-    /// The indices of its array, and the task that index 0 stands for.
-    pub(super) array: Option<(TaskSet, u32)>,
-}
-
 impl Site {
-    /// Slurm takes a job, or each task of an array.
-    pub(super) fn enter(&mut self, born: &Born) -> Option<SlurmJobId> {
-        let id = SlurmJobId::new(u32::try_from(self.jobs.len()).ok()? + 1)?;
-        match &born.array {
-            None => self.enter_one(id, born, None)?,
-            Some((indices, base)) => {
-                for index in indices.iter() {
-                    self.enter_one(id, born, Some((index, base + index)))?;
-                }
-            }
-        }
-        Some(id)
-    }
-
-    /// `task`: its index in the array, and its number in its job.
-    fn enter_one(&mut self, id: SlurmJobId, born: &Born, task: Option<(u32, u32)>) -> Option<()> {
-        let number = u32::try_from(self.jobs.len()).ok()? + 1;
-        let Born { name, owner, script, state_dir: attempt_dir, results, image, .. } = born.clone();
-        let (index, state_dir, results) = match task {
-            Some((index, task)) => {
-                let results = results.map(|results| format!("{results}/{task}"));
-                (Some(index), format!("{attempt_dir}/tasks/{task}"), results)
-            }
-            None => (None, attempt_dir.clone(), results),
-        };
-        let task = task.map_or(0, |(_, task)| task);
-        let same = |job: &&SlurmJob| job.owner == owner && job.task == task && owner.is_some();
-        let runs_before: u32 = self.jobs.values().filter(same).map(|job| 1 + job.restarts).sum();
-        let run = draw(&mut self.dice, runs_before);
-        let job = SlurmJob {
-            id,
-            name,
-            owner,
-            script,
-            index,
-            task,
-            attempt_dir,
-            state_dir,
-            results,
-            image,
-            state: SlurmState::Pending,
-            submit: self.seconds(),
-            start: None,
-            end: None,
-            node: String::new(),
-            restarts: 0,
-            run,
-            runs_before,
-            era: 0,
-            executing: false,
-            exit: None,
-            word: None,
-            log: "",
-            queued: true,
-            records: Vec::new(),
-            ended_runs: Vec::new(),
-        };
-        let wait = job.run.wait;
-        self.truth.jobs.insert(
-            number,
-            super::TrueJob {
-                name: job.label(),
-                owner,
-                task,
-                executed: false,
-                state: None,
-                exit: None,
-                word: None,
-                lost: false,
-                ended_by_others: false,
-            },
-        );
-        self.jobs.insert(number, job);
-        self.account(number);
-        self.plan(wait, Turn::Start { id: number, era: 0 });
-        Some(())
-    }
-
     pub(super) fn take(&mut self, turn: Turn) {
         match turn {
             Turn::Start { id, era } if self.is_in(id, era) => self.start(id),
@@ -396,7 +295,7 @@ impl Site {
     }
 
     /// Accounting learns of the job as it is.
-    fn account(&mut self, id: u32) {
+    pub(super) fn account(&mut self, id: u32) {
         let shown = self.now + self.weather.accounting_lag;
         let Some(job) = self.jobs.get_mut(&id) else { return };
         let ended = job.state.is_final();

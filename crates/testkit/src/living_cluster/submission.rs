@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::{
     LivingCluster, Site, TOO_MANY,
-    life::{Born, Script},
+    entrance::{Born, Script},
 };
 
 /// What the controller makes of an sbatch that has reached it.
