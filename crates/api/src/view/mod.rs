@@ -30,7 +30,7 @@ pub(crate) use partition::PartitionList;
 pub(crate) use pending::PendingView;
 pub(crate) use result::{ResultView, table_row};
 pub(crate) use status::{Freshness, StatusView, is_watched};
-pub(crate) use task::{TaskCountsView, TaskListView, TaskView};
+pub(crate) use task::{TaskListView, TaskView};
 pub(crate) use timeline::{TimelineEntryView, TimelineView};
 pub(crate) use warning::WarningView;
 pub(crate) use webhook::{DeadLetterListView, DeadLetterView, WebhookView};

@@ -2,13 +2,13 @@
 
 // `ToSchema` recognizes this type by its name only.
 use chrono::{DateTime, TimeDelta, Utc};
-use domain::{Job, JobId, Phase, Progress, Source, Status, Timestamp, queue_wait};
+use domain::{Job, JobId, Phase, Progress, Source, Status, TaskCounts, Timestamp, queue_wait};
 use persistence::Pulse;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use super::{PendingView, TaskCountsView};
+use super::PendingView;
 use crate::state::Pulses;
 
 /// A job's status.
@@ -51,7 +51,8 @@ pub(crate) struct StatusView {
     pub retry_count: u32,
     /// The progress of the training, as the job reports it.
     pub progress: ProgressView,
-    pub tasks: Option<TaskCountsView>,
+    /// How many tasks are in which state; null for a job without an array.
+    pub tasks: Option<TaskCounts>,
     /// When the service accepted the job.
     pub created_on: DateTime<Utc>,
     /// When Slurm first accepted the job.
@@ -200,7 +201,7 @@ impl StatusView {
             attempt: attempt.map_or(0, |a| a.no.get()),
             retry_count: job.retry_count,
             progress: ProgressView::of(job),
-            tasks: job.array.as_ref().map(|array| array.counts.into()),
+            tasks: job.array.as_ref().map(|array| array.counts),
             created_on: job.created_at,
             submitted_on: job.submitted_at,
             started_on: job.started_at,

@@ -2,7 +2,7 @@
 
 // `ToSchema` recognizes this type by its name only.
 use chrono::{DateTime, Utc};
-use domain::{Job, JobArray, TaskCounts, TaskStatus};
+use domain::{Job, JobArray, TaskStatus};
 use persistence::TaskRun;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -30,30 +30,6 @@ impl From<&JobArray> for ArrayView {
     }
 }
 
-/// How many tasks of the job are in which state; null for a job without an array.
-#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
-pub(crate) struct TaskCountsView {
-    /// All tasks.
-    pub total: u32,
-    /// Those that wait.
-    pub pending: u32,
-    /// Those that run.
-    pub running: u32,
-    /// Those that succeeded.
-    pub done: u32,
-    /// Those that failed.
-    pub error: u32,
-    /// Those that were canceled.
-    pub canceled: u32,
-}
-
-impl From<TaskCounts> for TaskCountsView {
-    fn from(counts: TaskCounts) -> Self {
-        let TaskCounts { total, pending, running, done, error, canceled } = counts;
-        Self { total, pending, running, done, error, canceled }
-    }
-}
-
 /// A task of a job.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct TaskView {
@@ -66,7 +42,7 @@ pub(crate) struct TaskView {
     pub parameters: Map<String, Value>,
     /// The attempt that carries it; null before one does, or while Slurm has reported nothing of the task.
     pub attempt: Option<u32>,
-    /// Its id in Slurm: that of its array, with its index.
+    /// Its id in Slurm; of an array, the array's with its index.
     #[schema(example = "4711_3")]
     pub slurm_job_id: Option<String>,
     /// Its state as Slurm reports it.
@@ -96,18 +72,24 @@ pub(crate) struct TaskListView {
 
 impl TaskView {
     /// `newest`: its newest run, if Slurm has reported one.
-    pub(crate) fn new(job: &Job, task: u32, status: TaskStatus, newest: Option<&TaskRun>) -> Self {
+    pub(crate) fn new(job: &Job, task: u32, newest: Option<&TaskRun>) -> Self {
         let parameters = job.spec.array.iter().flat_map(|array| array.parameters(task));
         let parameters = parameters.map(|(key, value)| (key.to_string(), value.clone())).collect();
-        // A run before the present attempt says nothing about it.
-        let newest = newest.filter(|_| status != TaskStatus::Pending);
+        let status = job.task_status(task, newest.map(|newest| &newest.state));
+        let own = if job.array.is_none() { TaskRun::of(job) } else { None };
+        // A run that another attempt has replaced says nothing about the task any more.
+        let newest = own.as_ref().or(newest).filter(|newest| !newest.state.is_superseded);
         let run = newest.map(|newest| &newest.run);
+        let slurm_job_id = |newest: &TaskRun| match (&job.array, newest.slurm_id?) {
+            (Some(_), array) => Some(format!("{array}_{}", newest.index)),
+            (None, id) => Some(id.to_string()),
+        };
         Self {
             task,
             status,
             parameters,
             attempt: newest.map(|newest| newest.attempt.get()),
-            slurm_job_id: newest.and_then(TaskRun::slurm_job_id),
+            slurm_job_id: newest.and_then(slurm_job_id),
             slurm_state: run.and_then(|run| run.state.as_ref()).map(ToString::to_string),
             nodes: run.and_then(|run| run.nodes.as_deref()).map(slurm::node_list::expand).unwrap_or_default(),
             exit_code: run.and_then(|run| run.exit).map(|exit| exit.code),

@@ -155,6 +155,9 @@ async fn a_job_without_an_array_has_one_task(pool: PgPool) {
     some.problem(409, "wrong_state");
     api.end(&id).await;
     assert_eq!(states(&api, &id).await, ["done"]);
+    let of_slurm = api.get(&format!("/jobs/{id}/status")).await.json()["slurm_job_id"].clone();
+    assert!(of_slurm.is_string());
+    assert_eq!(api.get(&format!("/jobs/{id}/tasks/0")).await.json()["slurm_job_id"], of_slurm);
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]

@@ -6,7 +6,11 @@
 use serde::{Deserialize, Serialize};
 use slurm::TaskSet;
 
-use crate::{clock::Timestamp, job::attempt::Attempt, request::spec::JobSpec};
+use crate::{
+    clock::Timestamp,
+    job::{attempt::Attempt, run::Run},
+    request::spec::JobSpec,
+};
 
 /// What a job with an array keeps beside its newest attempt.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -42,13 +46,19 @@ pub struct Told {
 }
 
 /// How many tasks of a job are in which state.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct TaskCounts {
+    /// All tasks.
     pub total: u32,
+    /// Those that wait.
     pub pending: u32,
+    /// Those that run.
     pub running: u32,
+    /// Those that succeeded.
     pub done: u32,
+    /// Those that failed.
     pub error: u32,
+    /// Those that were canceled.
     pub canceled: u32,
 }
 
@@ -89,6 +99,13 @@ pub struct NewestRun {
     pub outcome: Option<TaskOutcome>,
     /// Another attempt carries the task, or will.
     pub is_superseded: bool,
+}
+
+impl NewestRun {
+    pub fn of(run: &Run, outcome: Option<TaskOutcome>, is_superseded: bool) -> Self {
+        let is_running = outcome.is_none() && run.started_at.is_some() && !run.waits_again;
+        Self { is_running, outcome, is_superseded }
+    }
 }
 
 /// What the runs of one attempt say.

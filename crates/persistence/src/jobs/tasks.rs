@@ -23,6 +23,26 @@ pub(crate) mod ended;
 pub(crate) mod newest;
 pub(crate) mod polled;
 
+/// Selects whole runs; `$first` comes before the columns, `$retries` is how often the task was retried before, and `$tail` is the rest of
+/// the statement.
+///
+/// A macro, because the checked SQL macros take literals only, and the list of columns is the same everywhere.
+macro_rules! select_runs {
+    ($name:literal, $first:literal, $retries:literal, $tail:literal $(, $arg:expr)* $(,)?) => {
+        sqlx::query_as!(
+            $crate::jobs::tasks::RunRow,
+            "-- " + $name + "
+             select " + $first + " r.job_id, r.attempt, r.task, r.slurm_state, r.exit_code, r.exit_signal, r.nodes, r.reason, r.partition,
+                    r.status_files::text as \"status_files!\", r.progress::text as \"progress!\", r.activity::text as activity,
+                    r.kill_reason, r.queued_since, r.estimated_start, r.started_at, r.ended_at, r.missing_since,
+                    r.requeues, r.waits_again, r.source, r.over, r.over_since, " + $retries + " as \"retries!\"
+             from runs r " + $tail
+            $(, $arg)*
+        )
+    };
+}
+use select_runs;
+
 struct RunRow {
     job_id: Uuid,
     attempt: i32,

@@ -119,19 +119,7 @@ impl Store {
         now: Timestamp,
     ) -> Result<Vec<Uuid>> {
         let mut tx = self.pool.begin().await?;
-        // The lock keeps the right to poll until the end of this transaction.
-        let ours = sqlx::query_scalar!(
-            r#"-- polls::observations::record_observations_together
-               select true as "ours!" from cluster_polls
-               where cluster = $1 and lease_token = $2 and lease_expires_at > now() for share"#,
-            lease.cluster.as_str(),
-            lease.token,
-        )
-        .fetch_optional(&mut *tx)
-        .await?;
-        if ours.is_none() {
-            return Err(lease.lost());
-        }
+        lease.hold(&mut tx).await?;
         let written = write(&mut tx, changed, now).await?;
         tx.commit().await?;
         Ok(written)

@@ -41,6 +41,18 @@ impl PollLease {
         }
     }
 
+    /// Keeps the right to poll until the end of the transaction. Fails if it is lost.
+    pub(crate) async fn hold(&self, connection: &mut sqlx::PgConnection) -> Result<()> {
+        let ours = sqlx::query_scalar!(
+            r#"-- polls::turns::hold
+               select true as "ours!" from cluster_polls
+               where cluster = $1 and lease_token = $2 and lease_expires_at > now() for share"#,
+            self.cluster.as_str(),
+            self.token,
+        );
+        ours.fetch_optional(connection).await?.map(drop).ok_or_else(|| self.lost())
+    }
+
     pub fn lost(&self) -> StoreError {
         StoreError::LeaseLost { what: format!("the poll of cluster {}", self.cluster) }
     }

@@ -158,11 +158,7 @@ impl MemoryStore {
     /// What the newest run of each task of a job says.
     pub fn newest_states(&self, job: JobId) -> HashMap<u32, NewestRun> {
         let tables = self.tables();
-        let state = |task: &TaskRow| NewestRun {
-            is_running: task.outcome.is_none() && task.run.started_at.is_some() && !task.run.waits_again,
-            outcome: task.outcome,
-            is_superseded: task.superseded,
-        };
+        let state = |task: &TaskRow| NewestRun::of(&task.run, task.outcome, task.superseded);
         let rows = tables.jobs.get(&job).map(JobRow::newest_tasks).unwrap_or_default();
         rows.into_iter().map(|(task, row)| (task, state(row))).collect()
     }
@@ -178,8 +174,8 @@ impl JobRow {
         let mut tallies: BTreeMap<u32, AttemptTally> = BTreeMap::new();
         for ((attempt, _), task) in &self.tasks {
             let tally = tallies.entry(*attempt).or_default();
-            let runs = task.outcome.is_none() && task.run.started_at.is_some() && !task.run.waits_again;
-            tally.running += u32::from(runs);
+            let is_running = NewestRun::of(&task.run, task.outcome, task.superseded).is_running;
+            tally.running += u32::from(is_running);
             tally.concluded += u32::from(task.outcome.is_some());
             match task.outcome.filter(|_| !task.superseded) {
                 Some(TaskOutcome::Done) => tally.done += 1,

@@ -75,19 +75,20 @@ pub(crate) async fn list_tasks(
     uri: Uri,
 ) -> Result<Response, Problem> {
     let job = find(&app, &caller, id).await?;
-    let newest = app.store.newest_states(id).await?;
     let limit = usize::try_from(filter.limit).unwrap_or(usize::MAX);
     let all = job.spec.tasks();
-    let selected =
-        |task: &u32| filter.status.is_none_or(|status| status == job.task_status(*task, newest.get(task)));
     let later = all.iter().filter(|task| filter.page_token.is_none_or(|after| *task > after));
-    let mut page: Vec<u32> = later.filter(selected).take(limit + 1).collect();
+    let mut page: Vec<u32> = match filter.status {
+        None => later.take(limit + 1).collect(),
+        Some(status) => {
+            let newest = app.store.newest_states(id).await?;
+            later.filter(|task| job.task_status(*task, newest.get(task)) == status).take(limit + 1).collect()
+        }
+    };
     let more = page.len() > limit;
     page.truncate(limit);
     let runs = app.store.newest_runs(id, &page).await?;
-    let view =
-        |task: &u32| TaskView::new(&job, *task, job.task_status(*task, newest.get(task)), runs.get(task));
-    let tasks = page.iter().map(view).collect();
+    let tasks = page.iter().map(|task| TaskView::new(&job, *task, runs.get(task))).collect();
     let next = page.last().filter(|_| more).map(ToString::to_string);
     let link = next.as_deref().and_then(|token| link::next(&uri, "page_token", token));
     Ok((link, Json(TaskListView { tasks, next_page_token: next })).into_response())
@@ -113,9 +114,8 @@ pub(crate) async fn get_task(
     if !job.spec.tasks().contains(task) {
         return Err(no_such_task(&job, task));
     }
-    let newest = app.store.newest_states(id).await?;
     let runs = app.store.newest_runs(id, &[task]).await?;
-    Ok(Json(TaskView::new(&job, task, job.task_status(task, newest.get(&task)), runs.get(&task))))
+    Ok(Json(TaskView::new(&job, task, runs.get(&task))))
 }
 
 pub(crate) fn no_such_task(job: &Job, task: u32) -> Problem {

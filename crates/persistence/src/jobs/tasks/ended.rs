@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use slurm::TaskSet;
 use uuid::Uuid;
 
-use super::{RunRow, lines, readable};
+use super::{lines, readable, select_runs};
 use crate::{
     error::Result,
     jobs::{documents::run_document, leases::Lease, steps::StepRecord},
@@ -58,20 +58,16 @@ pub trait TaskRecords {
 impl TaskRecords for Store {
     async fn ended_tasks(&self, jobs: &[Job], most: u32) -> Result<Vec<EndedTask>> {
         let ids: Vec<Uuid> = jobs.iter().map(|job| job.id.get()).collect();
-        let rows = sqlx::query_as!(
-            RunRow,
-            r#"-- jobs::tasks::ended_tasks
-               select r.job_id, r.attempt, r.task, r.slurm_state, r.exit_code, r.exit_signal, r.nodes, r.reason, r.partition,
-                      r.status_files::text as "status_files!", r.progress::text as "progress!", r.activity::text as activity,
-                      r.kill_reason, r.queued_since, r.estimated_start, r.started_at, r.ended_at, r.missing_since,
-                      r.requeues, r.waits_again, r.source, r.over, r.over_since,
-                      (select count(*) from runs b
-                       where b.job_id = r.job_id and b.task = r.task and b.outcome = 'retried'
-                         and b.attempt > (j.array_state ->> 'retried_at')::int) as "retries!"
-               from runs r join jobs j on j.id = r.job_id
-               where r.job_id = any($1) and j.array_state is not null and r.over and r.outcome is null
-               order by r.over_since
-               limit $2"#,
+        let rows = select_runs!(
+            "jobs::tasks::ended_tasks",
+            "",
+            "(select count(*) from runs b
+              where b.job_id = r.job_id and b.task = r.task and b.outcome = 'retried'
+                and b.attempt > (j.array_state ->> 'retried_at')::int)",
+            "join jobs j on j.id = r.job_id
+             where r.job_id = any($1) and j.array_state is not null and r.over and r.outcome is null
+             order by r.over_since
+             limit $2",
             &ids,
             i64::from(most),
         )

@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use domain::{AttemptNo, JobId, NewestRun, Run, TaskOutcome};
+use domain::{AttemptNo, Job, JobId, NewestRun, Run};
+use slurm::SlurmJobId;
 
 use crate::{error::Result, store::Store, values::StoredRow};
 
@@ -11,16 +12,26 @@ use crate::{error::Result, store::Store, values::StoredRow};
 pub struct TaskRun {
     pub attempt: AttemptNo,
     pub run: Run,
-    pub outcome: Option<TaskOutcome>,
+    /// What it says of the task.
+    pub state: NewestRun,
     pub message: Option<String>,
-    /// The Slurm array, and the task's index in it.
-    place: Option<(i64, u32)>,
+    pub slurm_id: Option<SlurmJobId>,
+    /// The task's index in the Slurm array.
+    pub index: u32,
 }
 
 impl TaskRun {
-    /// The task's id in Slurm.
-    pub fn slurm_job_id(&self) -> Option<String> {
-        self.place.map(|(array, index)| format!("{array}_{index}"))
+    /// The run of a job without an array; `None` before its first attempt.
+    pub fn of(job: &Job) -> Option<Self> {
+        let attempt = job.attempt.as_ref()?;
+        Some(Self {
+            attempt: attempt.no,
+            state: NewestRun::of(&job.run, None, false),
+            run: job.run.clone(),
+            message: Some(job.message.clone()),
+            slurm_id: attempt.slurm_id,
+            index: 0,
+        })
     }
 }
 
@@ -50,7 +61,8 @@ impl Store {
         let rows = sqlx::query!(
             r#"-- jobs::tasks::newest_runs
                select distinct on (r.task) r.attempt, r.task, r.slurm_state, r.exit_code, r.exit_signal, r.nodes,
-                      r.started_at, r.ended_at, r.waits_again, r.over, r.outcome, r.message, a.slurm_job_id, a.base
+                      r.started_at, r.ended_at, r.waits_again, r.over, r.outcome, r.superseded, r.message,
+                      a.slurm_job_id, a.base
                from runs r join slurm_metadata a on a.job_id = r.job_id and a.attempt = r.attempt
                where r.job_id = $1 and r.task = any($2)
                order by r.task, r.attempt desc"#,
@@ -75,13 +87,15 @@ impl Store {
                 is_over: row.over,
                 ..Run::default()
             };
+            let outcome = stored.parse_any("outcome", row.outcome.as_ref())?;
             let base: u32 = stored.number("base", row.base)?;
             let newest = TaskRun {
                 attempt: stored.attempt_no(row.attempt)?,
+                state: NewestRun::of(&run, outcome, row.superseded),
                 run,
-                outcome: stored.parse_any("outcome", row.outcome.as_ref())?,
                 message: row.message,
-                place: row.slurm_job_id.map(|array| (array, task.saturating_sub(base))),
+                slurm_id: stored.slurm_id(row.slurm_job_id)?,
+                index: task.saturating_sub(base),
             };
             runs.insert(task, newest);
         }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use slurm::TaskSet;
 use uuid::Uuid;
 
-use super::{RunRow, lines, readable};
+use super::{lines, readable, select_runs};
 use crate::{
     error::Result,
     jobs::{
@@ -68,27 +68,20 @@ impl TaskPolls for Store {
         }
         self.attach_earlier(&mut jobs).await?;
         let ids: Vec<Uuid> = jobs.iter().map(|job| job.id.get()).collect();
-        let runs = sqlx::query_as!(
-            RunRow,
-            r#"-- jobs::tasks::active_arrays runs
-               select r.job_id, r.attempt, r.task, r.slurm_state, r.exit_code, r.exit_signal, r.nodes, r.reason, r.partition,
-                      r.status_files::text as "status_files!", r.progress::text as "progress!", r.activity::text as activity,
-                      r.kill_reason, r.queued_since, r.estimated_start, r.started_at, r.ended_at, r.missing_since,
-                      r.requeues, r.waits_again, r.source, r.over, r.over_since, 0::bigint as "retries!"
-               from runs r where r.job_id = any($1) and not r.over"#,
+        let runs = select_runs!(
+            "jobs::tasks::active_arrays runs",
+            "",
+            "0::bigint",
+            "where r.job_id = any($1) and not r.over",
             &ids,
         )
         .fetch_all(&self.pool)
         .await?;
-        let earlier = sqlx::query_as!(
-            RunRow,
-            r#"-- jobs::tasks::active_arrays earlier
-               select distinct on (r.job_id, r.task)
-                      r.job_id, r.attempt, r.task, r.slurm_state, r.exit_code, r.exit_signal, r.nodes, r.reason, r.partition,
-                      r.status_files::text as "status_files!", r.progress::text as "progress!", r.activity::text as activity,
-                      r.kill_reason, r.queued_since, r.estimated_start, r.started_at, r.ended_at, r.missing_since,
-                      r.requeues, r.waits_again, r.source, r.over, r.over_since, 0::bigint as "retries!"
-               from runs r where r.job_id = any($1) and r.superseded order by r.job_id, r.task, r.attempt desc"#,
+        let earlier = select_runs!(
+            "jobs::tasks::active_arrays earlier",
+            "distinct on (r.job_id, r.task)",
+            "0::bigint",
+            "where r.job_id = any($1) and r.superseded order by r.job_id, r.task, r.attempt desc",
             &ids,
         )
         .fetch_all(&self.pool)
@@ -142,19 +135,7 @@ impl TaskPolls for Store {
         let runs: Vec<Value> = changed.iter().map(|task| observed(task, now)).collect();
         let lines = lines(changed.iter().map(|task| (task.job, task.attempt, &task.run)));
         let mut tx = self.pool.begin().await?;
-        // The lock keeps the right to poll until the end of this transaction.
-        let ours = sqlx::query_scalar!(
-            r#"-- jobs::tasks::record_observed_tasks lease
-               select true as "ours!" from cluster_polls
-               where cluster = $1 and lease_token = $2 and lease_expires_at > now() for share"#,
-            lease.cluster.as_str(),
-            lease.token,
-        )
-        .fetch_optional(&mut *tx)
-        .await?;
-        if ours.is_none() {
-            return Err(lease.lost());
-        }
+        lease.hold(&mut tx).await?;
         sqlx::query!(
             "-- jobs::tasks::record_observed_tasks
              with u as (
