@@ -5,20 +5,9 @@ use uuid::Uuid;
 
 use super::{
     Site, TrueJob,
-    life::{SlurmJob, Turn},
+    life::{Script, SlurmJob, Turn},
     plan::draw,
 };
-
-/// What the text of a batch script makes it do.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Script {
-    /// Exits if another job holds the attempt.
-    pub(super) claims: bool,
-    /// Exits if its attempt's directory is not there any more, or holds only what shuts others out.
-    pub(super) looks: bool,
-    /// Notes how far the status files go when it begins.
-    pub(super) notes: bool,
-}
 
 /// A Slurm job before it has a life.
 #[derive(Clone)]

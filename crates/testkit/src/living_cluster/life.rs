@@ -11,9 +11,19 @@ use uuid::Uuid;
 use super::{
     Site,
     disk::Write,
-    entrance::Script,
     plan::{Ending, Run, Word, draw},
 };
+
+/// What the text of a batch script makes it do.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Script {
+    /// Exits if another job holds the attempt.
+    pub(super) claims: bool,
+    /// Exits if its attempt's directory is not there any more, or holds only what shuts others out.
+    pub(super) looks: bool,
+    /// Notes how far the status files go when it begins.
+    pub(super) notes: bool,
+}
 
 #[derive(Debug, Clone)]
 pub(super) struct SlurmJob {

@@ -6,10 +6,7 @@ use remote::{How, RemoteCommand, Submission, SubmitAnswer, SubmitBatch};
 use slurm::{Failure, FailureClass, JobName, SlurmJobId, TaskSet};
 use uuid::Uuid;
 
-use super::{
-    LivingCluster, Site, TOO_MANY,
-    entrance::{Born, Script},
-};
+use super::{LivingCluster, Site, TOO_MANY, entrance::Born, life::Script};
 
 /// What the controller makes of an sbatch that has reached it.
 #[derive(Debug)]
