@@ -83,7 +83,11 @@ pub(super) fn kinds() -> Vec<(&'static str, BatchScript)> {
     apptainer.components[0].place =
         Place::Apptainer(Container { image: "docker://nvcr.io/nvidia/tao:6".to_owned(), ..container() });
     let shared = BatchScript { port: None, ..launched(torchrun(Rendezvous::Static)) };
+    let mut array = launched(Plain);
+    array.directives.array = Some(("0-9".parse().unwrap(), Some(4)));
+    array.array = Some(crate::script::ArrayNumbers { base: 1001, count: 1011 });
     vec![
+        ("array", array),
         ("container", base()),
         ("two_hosts", on_two_hosts()),
         ("cosmos", cosmos()),

@@ -155,9 +155,11 @@ fn program() -> Program {
 }
 
 fn script(text: &str) -> Script {
+    let is_array = text.contains("#SBATCH --array=");
     Script {
         claims: text.contains(r#"ln -sT -- "$_tao_holder" "$_tao_state/run""#)
-            && text.contains("_tao_stop_here 120 "),
+            && text.contains("_tao_stop_here 120 ")
+            && (!is_array || text.contains(r#"ln -sT -- "${SLURM_ARRAY_JOB_ID:?}" "$_tao_attempt/run""#)),
         looks: text.contains("\n[ -n \"$_tao_fence\" ] || _tao_stop_here 120 "),
         notes: text.contains(r#""$_tao_state/status_from""#),
     }
@@ -204,8 +206,13 @@ mod tests {
     fn the_real_program_has_the_guards_that_the_simulated_one_copies() {
         let found = program();
         assert!(found.claims && found.yields, "{found:?}");
-        // A test of its own keeps this file the same as the script that is submitted.
-        let found = script(include_str!("../../../remote/tests/rendered/plain.sbatch"));
-        assert!(found.claims && found.looks && found.notes, "{found:?}");
+        // A test of its own keeps these files the same as the scripts that are submitted.
+        for text in [
+            include_str!("../../../remote/tests/rendered/plain.sbatch"),
+            include_str!("../../../remote/tests/rendered/array.sbatch"),
+        ] {
+            let found = script(text);
+            assert!(found.claims && found.looks && found.notes, "{found:?}");
+        }
     }
 }

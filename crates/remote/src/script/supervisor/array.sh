@@ -1,14 +1,16 @@
 
 # A task of an array has a state directory and results of its own. Its parameters are a line in the list of the attempt: the index, the parameters
 # as JSON, and `NAME=value` for each that is a variable; all values in base64.
-_tao_no_task() {
+_tao_no_task() { # $1: the reason, $2: the code
   echo "tao-slurm: task $TAO_TASK stops here: $1" >&2
-  exit 121
+  exit "${2-121}"
 }
-# The attempt belongs to one array. "no-owner": it was given up before it reached Slurm.
-if ! ln -sT -- "${SLURM_ARRAY_JOB_ID:?}" "$_tao_attempt/run" 2>/dev/null \
-  && [ "$(readlink -- "$_tao_attempt/run")" != "$SLURM_ARRAY_JOB_ID" ]; then
-  _tao_no_task "the attempt belongs to $(readlink -- "$_tao_attempt/run")"
+# The attempt belongs to one array; its first task claims it. "no-owner": it was given up before it reached Slurm.
+if ! ln -sT -- "${SLURM_ARRAY_JOB_ID:?}" "$_tao_attempt/run" 2>/dev/null; then
+  _tao_owner=$(readlink -- "$_tao_attempt/run")
+  if [ "$_tao_owner" != "$SLURM_ARRAY_JOB_ID" ]; then
+    _tao_no_task "the attempt belongs to job ${_tao_owner:-(its claim cannot be made)}" 120
+  fi
 fi
 mkdir -- "$_tao_state" 2>/dev/null
 mkdir -p -- "$_tao_results" || _tao_no_task "the directory $_tao_results cannot be made"
