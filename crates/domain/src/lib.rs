@@ -88,7 +88,7 @@ pub use run::{
     observe::{ObservedChange, observe, unchanged_until},
     orphans::{MOST_ORPHANS, Orphan, OrphanKind, Record, Review, Stray, orphan_kind, review_orphans},
     pending::{blames_nodes, explain_wait, queue_wait},
-    plan::{Step, Transition, plan},
+    plan::{Step, Transition, plan, released_at},
     requeue::{ExplainedRequeue, explain_requeue},
     results::{read_results, result_parts},
     submission::{Lookup, SubmitOutcome, after_lookup, after_submit},

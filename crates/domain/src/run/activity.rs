@@ -1,5 +1,7 @@
 //! The activity timeout: whether a running job still writes anything.
 
+use std::num::NonZeroU32;
+
 use chrono::TimeDelta;
 use remote::SignsOfLife;
 
@@ -13,15 +15,23 @@ use crate::{
     run::task::Task,
 };
 
-/// Whether a poll checks the job's activity: about ten times within the timeout, since the check is costly.
+/// Whether a poll checks the job's activity.
 pub fn wants_signs_of_life(job: &ActiveJob, last_poll: Option<Timestamp>, now: Timestamp) -> bool {
-    let Some(limit) = job.timeout_minutes else { return false };
-    if job.phase != Phase::Running || job.desired != DesiredState::Run || job.is_doomed {
-        return false;
-    }
+    let is_watched = job.phase == Phase::Running && job.desired == DesiredState::Run && !job.is_doomed;
+    let is_due = |limit| is_due(limit, job.was_alive, last_poll, now);
+    is_watched && job.timeout_minutes.is_some_and(is_due)
+}
+
+/// The check is costly, so it comes about ten times within the timeout.
+pub(crate) fn is_due(
+    limit: NonZeroU32,
+    was_alive: bool,
+    last_poll: Option<Timestamp>,
+    now: Timestamp,
+) -> bool {
     let every = (i64::from(limit.get()) * 6).clamp(10, 60);
     let slice = |at: Timestamp| at.timestamp().div_euclid(every);
-    !job.was_alive || last_poll.is_none_or(|last| slice(last) != slice(now))
+    !was_alive || last_poll.is_none_or(|last| slice(last) != slice(now))
 }
 
 /// Takes in how much the run has written, and sets the kill reason once it has been inactive for too long.

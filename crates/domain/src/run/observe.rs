@@ -19,7 +19,7 @@ use crate::{
         exclusion::relax_exclusions,
         graces::Graces,
         pending::{estimate_holds_until, estimated_start},
-        plan::outlives_its_final_status,
+        plan::released_at,
         status_lines::absorb_status,
         task::Task,
     },
@@ -49,7 +49,9 @@ pub fn observe(job: &Job, seen: &Observation<'_>, graces: &Graces, now: Timestam
     if let Some(relaxed) = &relaxed {
         next.message = relaxed.announced();
     }
-    let outlives = next.phase == Phase::Running && outlives_its_final_status(&next, graces, now);
+    let outlives = next.phase == Phase::Running
+        && next.run.kill_reason.is_none()
+        && released_at(&next.run, graces).is_some_and(|at| at <= now);
     if next == *job && !outlives {
         return None;
     }

@@ -5,6 +5,7 @@ use crate::{
     job::{
         array::ArrayState,
         attempt::Attempt,
+        run::Run,
         status::Phase,
         stored::{DesiredState, Job},
     },
@@ -51,9 +52,7 @@ pub fn plan(job: &Job, graces: &Graces, now: Timestamp) -> Step {
             Step::Locate
         }
         (Phase::Ended, DesiredState::Delete) => Step::Purge,
-        (Phase::Running, DesiredState::Run)
-            if outlives_its_final_status(job, graces, now) || job.run.kill_reason.is_some() =>
-        {
+        (Phase::Running, DesiredState::Run) if released_at(&job.run, graces).is_some_and(|at| at <= now) => {
             Step::Cancel
         }
         (Phase::InQueue, DesiredState::Run) if job.has_unexplained_requeue() => Step::ExplainRequeue,
@@ -98,9 +97,11 @@ fn plan_array(job: &Job, array: &ArrayState, now: Timestamp) -> Step {
     }
 }
 
-/// Whether the job has reported SUCCESS or FAILURE long ago and still holds its nodes.
-pub(crate) fn outlives_its_final_status(job: &Job, graces: &Graces, now: Timestamp) -> bool {
-    job.progress().final_status_at.is_some_and(|at| now - at >= graces.release)
+/// When a run that goes on must release its nodes: at once if there is a reason to kill it, and some time after it has reported
+/// SUCCESS or FAILURE.
+pub fn released_at(run: &Run, graces: &Graces) -> Option<Timestamp> {
+    let at_once = run.kill_reason.as_ref().map(|_| Timestamp::UNIX_EPOCH);
+    at_once.or(run.progress.final_status_at.map(|at| at + graces.release))
 }
 
 /// A job after a step, and when it is due again.

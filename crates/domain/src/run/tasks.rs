@@ -13,7 +13,7 @@ use crate::{
         status::{Phase, Status},
         stored::{DesiredState, Job},
     },
-    run::{evidence::Observation, graces::Graces},
+    run::{activity, evidence::Observation, graces::Graces},
 };
 
 /// The job without what only the whole array needs: what its tasks are made from.
@@ -65,6 +65,15 @@ impl TaskTemplate {
         let job = self.task(attempt, run);
         let next = observe(&job, seen, graces, now)?.job.run;
         (next != *run).then_some(next)
+    }
+
+    /// Whether a poll checks the activity of a run.
+    pub fn wants_signs_of_life(&self, run: &Run, last_poll: Option<Timestamp>, now: Timestamp) -> bool {
+        let is_watched = run.phase() == Phase::Running
+            && self.desired_of(run.task) == DesiredState::Run
+            && run.kill_reason.is_none();
+        let is_due = |limit| activity::is_due(limit, run.activity.is_some(), last_poll, now);
+        is_watched && self.job.spec.timeout_minutes.is_some_and(is_due)
     }
 
     /// The run of a task before anything is known of it. `earlier`: its run in an earlier attempt, whose status files it goes on

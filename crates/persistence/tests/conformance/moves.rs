@@ -2,12 +2,12 @@
 
 use chrono::TimeDelta;
 use domain::{
-    Conversion, ConversionState, DesiredState, Graces, Job, JobPaths, Observation, ObservedChange, Outcome,
-    Phase, Status, Timestamp, Verdict, observe,
+    Attempt, Conversion, ConversionState, DesiredState, Graces, Job, JobPaths, Observation, ObservedChange,
+    Outcome, Phase, Run, Status, TaskTemplate, Timestamp, Verdict, observe,
 };
-use persistence::StepRecord;
+use persistence::{ActiveArray, ObservedTask, StepRecord};
 use remote::StatusChunk;
-use slurm::{QueueRow, SlurmJobId, SlurmState};
+use slurm::{QueueRow, RemotePath, SlurmJobId, SlurmState};
 use testkit::Dice;
 
 /// The job after a random step.
@@ -58,6 +58,7 @@ pub(crate) fn step(job: &Job, dice: &mut Dice, now: Timestamp) -> StepRecord {
 fn intend(job: &mut Job, now: Timestamp) {
     if job.attempt.as_ref().is_none_or(|attempt| !attempt.is_open()) {
         let mut attempt = job.new_attempt("/lustre/users/tao".parse().unwrap(), now).unwrap();
+        attempt.tasks = job.spec.tasks();
         attempt.fence.begin();
         job.begin_attempt(attempt);
     }
@@ -74,11 +75,18 @@ fn close(job: &mut Job, now: Timestamp) {
 
 /// An active job after a random poll: with or without its row in the queue, and with a new line in its status file.
 pub(crate) fn seen(job: &Job, dice: &mut Dice, now: Timestamp) -> Option<ObservedChange> {
-    let attempt = job.attempt.as_ref()?;
+    let row = row(job.attempt.as_ref()?, dice)?;
+    let status: Vec<StatusChunk> = line(job, dice).into_iter().collect();
+    let observation =
+        Observation { queue: Some(&row), queue_answered: true, status: &status, ..Observation::default() };
+    observe(job, &observation, &Graces::default(), now)
+}
+
+fn row(attempt: &Attempt, dice: &mut Dice) -> Option<QueueRow> {
     let running = SlurmState::Running;
     let state = dice.one_of(&[SlurmState::Pending, running.clone(), running, SlurmState::Completed]);
     let running = state != SlurmState::Pending;
-    let row = QueueRow {
+    Some(QueueRow {
         id: attempt.slurm_id?,
         reason: "None".to_owned(),
         nodes: if running { "node01".to_owned() } else { String::new() },
@@ -88,19 +96,44 @@ pub(crate) fn seen(job: &Job, dice: &mut Dice, now: Timestamp) -> Option<Observe
         partition: "polar".to_owned(),
         name: attempt.token.to_string(),
         state,
+    })
+}
+
+/// A run of a task after a random poll.
+pub(crate) fn task_seen(array: &ActiveArray, dice: &mut Dice, now: Timestamp) -> Option<ObservedTask> {
+    let template = TaskTemplate::of(&array.job);
+    let attempt = array.job.attempts_in_slurm().next()?;
+    let task = u32::try_from(dice.below(6)).ok()?;
+    let has_run = array.seen.get(&attempt.no).is_some_and(|seen| seen.contains(task));
+    let known = match array.runs.iter().find(|(no, run)| *no == attempt.no && run.task == task) {
+        Some((_, run)) => run.clone(),
+        // It is over.
+        None if has_run => return None,
+        None => template.first_run(task, array.earlier.get(&task)),
     };
-    let status: Vec<StatusChunk> = line(job, dice).into_iter().collect();
-    let observation =
+    let results = JobPaths::new(&attempt.job_dir, array.job.id).ok()?.task_results(task).ok()?;
+    let status = [chunk(attempt, results.join("status.json").ok()?, &known, dice)];
+    let row = row(attempt, dice)?;
+    let seen =
         Observation { queue: Some(&row), queue_answered: true, status: &status, ..Observation::default() };
-    observe(job, &observation, &Graces::default(), now)
+    let mut run = template.observe(attempt, &known, &seen, &Graces::default(), now)?;
+    if dice.chance(200) {
+        run.kill_reason = Some("No activity.".to_owned());
+    }
+    Some(ObservedTask { job: array.job.id, attempt: attempt.no, run })
 }
 
 fn line(job: &Job, dice: &mut Dice) -> Option<StatusChunk> {
     let attempt = job.attempt.as_ref()?;
     let path = JobPaths::new(&attempt.job_dir, job.id).ok()?.results.join("status.json").ok()?;
-    let text = format!("{{\"status\":\"RUNNING\",\"epoch\":{}}}\n", dice.below(100));
+    Some(chunk(attempt, path, &job.run, dice))
+}
+
+fn chunk(attempt: &Attempt, path: RemotePath, known: &Run, dice: &mut Dice) -> StatusChunk {
+    let status = if dice.chance(200) { "SUCCESS" } else { "RUNNING" };
+    let text = format!("{{\"status\":\"{status}\",\"epoch\":{}}}\n", dice.below(100));
     // A new file each time, so that its earlier content does not matter.
-    Some(StatusChunk {
+    StatusChunk {
         key: attempt.token.to_string(),
         path,
         inode: dice.roll() >> 1,
@@ -112,8 +145,8 @@ fn line(job: &Job, dice: &mut Dice) -> Option<StatusChunk> {
         before: Vec::new(),
         bytes: text.into_bytes(),
         complete: true,
-        restarted: !job.run.status.cursors().is_empty(),
-    })
+        restarted: !known.status.cursors().is_empty(),
+    }
 }
 
 /// The conversion after a random step, and when it is due again.

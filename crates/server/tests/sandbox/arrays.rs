@@ -97,3 +97,70 @@ fn some_tasks_are_canceled_and_retried_and_each_has_its_logs() {
     let list = service.run(&["tasks", &id, "--status", "canceled"]);
     assert!(String::from_utf8_lossy(&list.stdout).contains("canceled"), "{list:?}");
 }
+
+#[test]
+fn each_task_has_steps_and_results_of_its_own() {
+    let service = Service::start();
+    let score = r#"
+        case $n in
+        1) echo "SCORE {\"loss\": NaN, \"n\": $n}" ;;
+        2) : ;;
+        *) echo "SCORE {\"loss\": 0.$n, \"n\": $n}" ;;
+        esac
+        echo "[$n]" >"$TAO_API_RESULTS_DIR/files.json"
+    "#;
+    let id = service.submit(&json!({
+        "steps": [{"name": "prepare", "command": "echo prepared $n"}, {"name": "score", "command": score}],
+        "array": {"matrix": {"n": [0, 1, 2]}},
+        "results": [
+            {"name": "score", "json_line": "SCORE ", "required": true},
+            {"name": "files", "json_file": "files.json"},
+        ],
+        "resources": {"gpus_per_node": 0, "cpus_per_task": 1, "time_hours": 0.1},
+    }));
+    let ended = service.wait_ended(&id);
+    assert_eq!(ended["message"], "2 of 3 tasks done, 1 failed.", "{ended}");
+    let results = service.get(&format!("/jobs/{id}/results")).json();
+    let of = |task: u32, name: &str| {
+        let rows = results.as_array().unwrap().iter();
+        rows.filter(|row| row["task"] == task && row["name"] == name).collect::<Vec<_>>()[0].clone()
+    };
+    assert_eq!(of(0, "score")["value"], json!({"loss": 0.0, "n": 0}), "{results}");
+    assert_eq!(of(1, "score")["value"], json!({"loss": "NaN", "n": 1}), "{results}");
+    assert_eq!(of(2, "files")["value"], json!([2]), "{results}");
+    let lacking = of(2, "score");
+    assert_eq!(
+        (&lacking["value"], &lacking["problem"]),
+        (&json!(null), &json!("no line of main.out begins with \"SCORE \""))
+    );
+    let table = service.get(&format!("/jobs/{id}/results?format=csv")).text;
+    assert!(table.starts_with("task,score,files\r\n0,"), "{table}");
+    let tasks = service.get(&format!("/jobs/{id}/tasks")).json();
+    let message = tasks["tasks"][2]["message"].as_str().unwrap();
+    assert!(message.contains("required result `score` is missing"), "{tasks}");
+    for task in 0..3 {
+        let log = service.get(&format!("/jobs/{id}/logs?task={task}&role=prepare&stream=out")).text;
+        assert_eq!(log, format!("prepared {task}\n"));
+    }
+}
+
+#[test]
+fn a_task_that_holds_its_nodes_for_nothing_is_ended() {
+    let service = Service::start_with(&[("TAO_SLURM_RELEASE_GRACE", "2s")]);
+    let text = r#"
+        case $TAO_TASK in
+        0) exit 0 ;;
+        1) mkdir -p "$TAO_API_RESULTS_DIR"; echo '{"status":"SUCCESS","message":"trained"}' >"$TAO_API_RESULTS_DIR/status.json" ;;
+        esac
+        exec sleep 900
+    "#;
+    let mut job = array(text, &json!({"indices": "0-2"}));
+    job["timeout_minutes"] = 1.into();
+    let id = service.submit(&job);
+    let ended = service.wait_ended(&id);
+    assert_eq!(ended["message"], "2 of 3 tasks done, 1 failed.", "{ended}");
+    let tasks = service.get(&format!("/jobs/{id}/tasks")).json();
+    assert_eq!(tasks["tasks"][1]["status"], "done", "{tasks}");
+    let message = tasks["tasks"][2]["message"].as_str().unwrap();
+    assert!(message.starts_with("No activity for 1 minute: no new status line"), "{tasks}");
+}

@@ -105,7 +105,9 @@ impl PollTurns for MemoryStore {
 impl Observations for MemoryStore {
     async fn active_jobs(&self, cluster: &ClusterName) -> Result<Vec<ActiveJob>, StoreError> {
         let tables = self.tables();
-        let rows = tables.jobs.values().filter(|row| row.job.cluster == *cluster && row.is_active());
+        let active =
+            |row: &&super::JobRow| row.job.cluster == *cluster && row.is_active() && row.job.array.is_none();
+        let rows = tables.jobs.values().filter(active);
         Ok(rows.filter_map(|row| ActiveJob::of(&row.current())).collect())
     }
 

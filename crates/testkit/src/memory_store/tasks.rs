@@ -113,6 +113,18 @@ impl TaskRecords for MemoryStore {
         Ok(rows.map(|(id, row)| (id, concluded(row))).filter(|(_, tasks)| !tasks.is_empty()).collect())
     }
 
+    async fn lingering_runs(&self, jobs: &[JobId]) -> Result<Vec<(JobId, Run)>, StoreError> {
+        let tables = self.tables();
+        let rows = jobs.iter().filter_map(|id| Some((*id, tables.jobs.get(id)?)));
+        let lingers =
+            |run: &Run| !run.is_over && (run.kill_reason.is_some() || run.progress.final_status_at.is_some());
+        let of = |(id, row): (JobId, &JobRow)| {
+            let runs = row.tasks.values().map(|task| task.run.clone()).filter(lingers);
+            runs.map(|run| (id, run)).collect::<Vec<_>>()
+        };
+        Ok(rows.flat_map(of).collect())
+    }
+
     async fn task_tallies(
         &self,
         jobs: &[JobId],

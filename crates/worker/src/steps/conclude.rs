@@ -5,19 +5,20 @@ use std::collections::HashMap;
 use chrono::TimeDelta;
 use domain::{
     DesiredState, Ending, Findings, Job, JobId, JobPaths, LogStream, TaskResult, Timestamp, UnhealthyNode,
-    cached_file_fault, cleanup_is_retried, conclude, next_conclusion, read_results, result_parts,
-    status_backlog,
+    cached_file_fault, cleanup_is_retried, conclude, next_conclusion, result_parts, status_backlog,
 };
 use persistence::{Lease, StepRecord, WorkStore};
-use remote::{Conclude, Concluded, Concluding, PartFound};
+use remote::{Conclude, Concluded, Concluding};
 use slurm::{NodeName, RemotePath, SlurmState, node_list};
-use tokio::task::spawn_blocking;
 
 use crate::{
     Result,
     cluster_runtime::Runtime,
     link::cluster_link::ClusterLink,
-    steps::record::{done, unless_empty, warn_of_each},
+    steps::{
+        record::{done, unless_empty, warn_of_each},
+        results::read,
+    },
     worker::Worker,
 };
 
@@ -25,8 +26,6 @@ use crate::{
 pub(super) const TAIL_BYTES: usize = 64 * 1024;
 /// The most bytes of all status files in one command; the next command reads the rest.
 pub(super) const STATUS_BYTES: usize = 8 * 1024 * 1024;
-/// The results in more bytes are read apart from the other work.
-const READ_AT_ONCE: usize = 32 * 1024;
 /// After a command without an answer.
 pub(super) const TRY_AGAIN: TimeDelta = TimeDelta::seconds(5);
 
@@ -109,23 +108,11 @@ async fn results(jobs: &[Job], found: &HashMap<&str, &Concluded>) -> HashMap<Job
     for job in jobs {
         let token = job.attempt.as_ref().map(|attempt| attempt.token.as_str());
         let concluded = token.and_then(|token| found.get(token));
-        let Some(parts) = concluded.and_then(|concluded| concluded.results.clone()) else { continue };
+        let Some(parts) = concluded.and_then(|concluded| concluded.results.as_ref()) else { continue };
         let Some(home) = home(job) else { continue };
-        let bytes: usize = parts.iter().map(size).sum();
-        let rules = job.spec.results.clone();
-        let read = move || read_results(&rules, &home, &parts);
-        // A search in a MiB may take seconds.
-        let read = if bytes > READ_AT_ONCE { spawn_blocking(read).await.ok() } else { Some(read()) };
-        results.extend(read.map(|read| (job.id, read)));
+        results.extend(read(&job.spec.results, home, parts).await.map(|read| (job.id, read)));
     }
     results
-}
-
-fn size(part: &PartFound) -> usize {
-    match part {
-        PartFound::Bytes(bytes) => bytes.len(),
-        PartFound::Missing | PartFound::Odd | PartFound::Large | PartFound::Unreadable => 0,
-    }
 }
 
 /// The results directory of the job.

@@ -11,5 +11,6 @@ pub(crate) mod pending_cleanup;
 pub(crate) mod purge;
 pub(crate) mod record;
 pub(crate) mod relax_exclusions;
+mod results;
 pub(crate) mod submit;
 mod tend;

@@ -1,16 +1,17 @@
 //! Tends jobs with an array: concludes the runs that are over, many in one remote command, and cancels what is no longer needed.
 
+mod unwanted;
+
 use std::collections::HashMap;
 
-use chrono::TimeDelta;
 use domain::{
     Attempt, AttemptNo, AttemptPlace, AttemptTally, DesiredState, EndedRun, Findings, Job, JobId, JobPaths,
-    LogFile, LogStream, TaskEnding, TaskOutcome, TaskTemplate, Timestamp, Told, UnhealthyNode,
-    status_backlog,
+    LogFile, LogStream, TaskEnding, TaskOutcome, TaskResult, TaskTemplate, Timestamp, Told, UnhealthyNode,
+    result_parts, status_backlog,
 };
 use persistence::{ConcludedTask, EndedTask, Lease, StepRecord, WorkStore};
-use remote::{AttemptKey, Cancel, Conclude, Concluded, Concluding, label};
-use slurm::{NodeName, SlurmState, TaskSet, node_list};
+use remote::{AttemptKey, Conclude, Concluded, Concluding, label};
+use slurm::{NodeName, SlurmState, node_list};
 
 use crate::{
     Result,
@@ -20,14 +21,15 @@ use crate::{
         conclude::{STATUS_BYTES, TAIL_BYTES, TRY_AGAIN},
         pending_cleanup::Unsubmitted,
         record::{done, warn_of_each},
+        results::read,
     },
     worker::Worker,
 };
 
+use unwanted::{CANCEL_AGAIN, Unwanted};
+
 /// The most runs that one command concludes.
 const AT_ONCE: u32 = 250;
-/// Slurm gives a task its `KillWait` (30 s by default) to end. An earlier repetition of a cancellation would be useless.
-const CANCEL_AGAIN: TimeDelta = TimeDelta::seconds(45);
 
 /// A run after an attempt to conclude it.
 struct Tended {
@@ -41,7 +43,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         let ended = self.store.ended_tasks(&jobs, AT_ONCE).await?;
         let has_more = u32::try_from(ended.len()).is_ok_and(|count| count >= AT_ONCE);
         let tended = self.conclude_tasks(runtime, &jobs, ended).await;
-        let unwanted = self.unwanted(&jobs).await?;
+        let Unwanted { tasks: unwanted, next } = self.unwanted(runtime, &jobs).await?;
         let canceled = self.cancel_tasks(runtime, &jobs, &unwanted).await;
         let ids: Vec<JobId> = jobs.iter().map(|job| job.id).collect();
         let mut tallies = self.store.task_tallies(&ids).await?;
@@ -66,7 +68,8 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                     .get(&before.id)
                     .map(|_| told.map_or(now, |at| at + CANCEL_AGAIN).max(now + TRY_AGAIN));
                 let more = has_more.then_some(now);
-                let due_at = [due_at, soonest, again, more].into_iter().flatten().min();
+                let release = next.get(&before.id).copied();
+                let due_at = [due_at, soonest, again, release, more].into_iter().flatten().min();
                 let due_at = due_at.filter(|_| !job.status.is_final());
                 Unsubmitted::new(before, done(job, due_at))
             })
@@ -156,6 +159,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                 tended.push(Tended { job: job.id, attempt: task.attempt, ending });
                 continue;
             };
+            let results = task_results(job, attempt, task.ended.run.task, concluded).await;
             let own = nodes(&task.ended);
             let unhealthy: Vec<UnhealthyNode> =
                 sick.iter().filter(|node| own.contains(&node.name)).cloned().collect();
@@ -169,82 +173,13 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                 role_tails: &concluded.role_tails,
                 unhealthy: &unhealthy,
                 spare: spare.get(&job.id).copied(),
-                results: Some(&[]),
+                results: results.as_deref(),
             };
             let Some(template) = templates.get(&job.id) else { continue };
             let ending = template.conclude(attempt, &task.ended, &findings, &graces, now);
             tended.push(Tended { job: job.id, attempt: task.attempt, ending });
         }
         tended
-    }
-
-    /// The tasks in Slurm that their owners no longer want; jobs without any are missing.
-    async fn unwanted(&self, jobs: &[Job]) -> Result<HashMap<JobId, TaskSet>> {
-        let withdrawn =
-            |job: &Job| job.array.as_ref().map(|array| array.withdrawn.clone()).unwrap_or_default();
-        let some = |job: &&Job| job.desired == DesiredState::Run && !withdrawn(job).is_empty();
-        let some: Vec<JobId> = jobs.iter().filter(some).map(|job| job.id).collect();
-        let concluded =
-            if some.is_empty() { HashMap::new() } else { self.store.concluded_tasks(&some).await? };
-        let unwanted = jobs.iter().map(|job| {
-            let carried =
-                job.attempts_in_slurm().fold(TaskSet::default(), |all, attempt| all.union(&attempt.tasks));
-            let unwanted = match (job.desired, concluded.get(&job.id)) {
-                (DesiredState::Run, None) => carried.intersection(&withdrawn(job)),
-                (DesiredState::Run, Some(concluded)) => {
-                    carried.intersection(&withdrawn(job)).without(concluded)
-                }
-                (DesiredState::Cancel | DesiredState::Pause | DesiredState::Delete, _) => carried,
-            };
-            (job.id, unwanted)
-        });
-        Ok(unwanted.filter(|(_, tasks)| !tasks.is_empty()).collect())
-    }
-
-    /// Cancels the tasks that are no longer needed. Returns the jobs for which Slurm has accepted it.
-    async fn cancel_tasks(
-        &self,
-        runtime: &Runtime<L>,
-        jobs: &[Job],
-        unwanted: &HashMap<JobId, TaskSet>,
-    ) -> Vec<JobId> {
-        let now = self.clock.now();
-        let is_due = |job: &&Job| {
-            let told = job.array.as_ref().and_then(|array| array.told.as_ref());
-            let told = told.filter(|told| now - told.at < CANCEL_AGAIN);
-            unwanted
-                .get(&job.id)
-                .is_some_and(|tasks| told.is_none_or(|told| !tasks.without(&told.tasks).is_empty()))
-        };
-        let due: Vec<&Job> = jobs.iter().filter(is_due).collect();
-        if due.is_empty() {
-            return Vec::new();
-        }
-        let mut command = Cancel::default();
-        for job in &due {
-            for attempt in job.attempts_in_slurm() {
-                let (Some(id), key) = (attempt.slurm_id, attempt.key(job.id)) else { continue };
-                let tasks =
-                    unwanted.get(&job.id).map(|tasks| tasks.intersection(&attempt.tasks)).unwrap_or_default();
-                if tasks == attempt.tasks {
-                    command.jobs.push((id, key));
-                } else if !tasks.is_empty() {
-                    command.tasks.push((id, key, tasks.less(attempt.base)));
-                }
-            }
-        }
-        let why = match runtime.target.link.call(&command).await {
-            Ok(answer) => answer.refused.map(|failure| failure.excerpt),
-            Err(error) => Some(error.to_string()),
-        };
-        if let Some(why) = why {
-            warn_of_each(due, &why, "the cancellation failed");
-            return Vec::new();
-        }
-        if let Err(error) = self.poll_soon(runtime).await {
-            tracing::warn!(%error, "the next poll could not be brought forward");
-        }
-        due.iter().map(|job| job.id).collect()
     }
 }
 
@@ -297,6 +232,17 @@ fn concluded(one: Tended) -> ConcludedTask {
     ConcludedTask { job, attempt, run, outcome, message }
 }
 
+/// What was found for the results of a task; `None` if its files have not been read.
+async fn task_results(
+    job: &Job,
+    attempt: &Attempt,
+    task: u32,
+    concluded: &Concluded,
+) -> Option<Vec<TaskResult>> {
+    let home = JobPaths::new(&attempt.job_dir, job.id).ok()?.task_results(task).ok()?;
+    read(&job.spec.results, home, concluded.results.as_ref()?).await
+}
+
 fn nodes(ended: &EndedRun) -> Vec<NodeName> {
     let list = ended.run.nodes.as_deref().unwrap_or_default();
     node_list::expand(list).iter().filter_map(|name| name.parse().ok()).collect()
@@ -307,17 +253,18 @@ fn concluding(job: &Job, attempt: &Attempt, ended: &EndedRun, now: Timestamp) ->
     let index = task.saturating_sub(attempt.base);
     let key = attempt.key(job.id);
     let place = AttemptPlace { index: Some(index), ..attempt.into() };
+    let results_dir = paths.task_results(task).ok()?;
     let logs = LogStream::BOTH.map(|stream| paths.log_file(&place, &LogFile::Main(stream)));
     Some(Concluding {
-        role_logs: None,
+        role_logs: if job.spec.has_component_logs() { paths.documented_logs(&place).ok()? } else { None },
         key: AttemptKey { name: label(key.name.as_str(), Some(index)).parse().ok()?, ..key },
         id: attempt.slurm_id,
         state_dir: paths.task_state(attempt.no, task).ok()?,
         logs: logs.into_iter().flatten().flatten().collect(),
-        results_dir: paths.task_results(task).ok(),
+        results: result_parts(&job.spec.results, &results_dir),
+        results_dir: Some(results_dir),
         status: ended.run.status.cursors(),
         status_backlog: status_backlog(job, now),
         remove: Vec::new(),
-        results: Vec::new(),
     })
 }

@@ -95,17 +95,10 @@ impl JobSpec {
         let request_exclusive = request.resources.exclusive;
         let mut work = work(request, image_named, &mut faults);
         let needed = inputs.iter().chain(image.as_ref().and_then(ImageRef::file));
-        if array.is_some() && !matches!(work, Some(Work::Command { .. }) | None) {
-            let detail =
-                "goes with a command only; submit one job for each task, or run the work by a command";
+        if array.is_some() && matches!(work, Some(Work::Tao { .. })) {
+            let detail = "goes with a command or with steps: the specification of a TAO action names one directory for its results; submit \
+                          one job for each task";
             faults.add("/array", "unsupported", detail);
-        }
-        if array.is_some() && !results.is_empty() {
-            faults.add(
-                "/results",
-                "unsupported",
-                "cannot be read of the tasks of an array yet; leave them out",
-            );
         }
         let required_paths = required_paths(needed, &mut work, &mounts, cluster, &mut faults);
         let resources = fitted(resources, work.as_ref(), requested, &mut faults);

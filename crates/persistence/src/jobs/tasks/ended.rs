@@ -42,6 +42,9 @@ pub trait TaskRecords {
     /// The tasks of these jobs whose newest run is concluded.
     fn concluded_tasks(&self, jobs: &[JobId]) -> impl Call<HashMap<JobId, TaskSet>>;
 
+    /// The runs of these jobs that are not over, and have reported how they ended or have a reason to be killed.
+    fn lingering_runs(&self, jobs: &[JobId]) -> impl Call<Vec<(JobId, Run)>>;
+
     /// What the runs of these jobs say, by attempt.
     fn task_tallies(&self, jobs: &[JobId]) -> impl Call<HashMap<JobId, Vec<(AttemptNo, AttemptTally)>>>;
 
@@ -98,6 +101,21 @@ impl TaskRecords for Store {
         .await?;
         let tasks = |tasks: Vec<i32>| tasks.into_iter().filter_map(|task| u32::try_from(task).ok()).collect();
         Ok(rows.into_iter().map(|row| (JobId::new(row.job_id), tasks(row.tasks))).collect())
+    }
+
+    async fn lingering_runs(&self, jobs: &[JobId]) -> Result<Vec<(JobId, Run)>> {
+        let ids: Vec<Uuid> = jobs.iter().map(|job| job.get()).collect();
+        let rows = select_runs!(
+            "jobs::tasks::lingering_runs",
+            "",
+            "0::bigint",
+            "where r.job_id = any($1) and not r.over
+               and (r.kill_reason is not null or r.progress ->> 'final_status_at' is not null)",
+            &ids,
+        )
+        .fetch_all(&self.pool)
+        .await?;
+        Ok(readable(rows).map(|(job, _, run, ..)| (job, run)).collect())
     }
 
     async fn task_tallies(&self, jobs: &[JobId]) -> Result<HashMap<JobId, Vec<(AttemptNo, AttemptTally)>>> {
@@ -164,9 +182,9 @@ impl TaskRecords for Store {
              )
              update runs r
              set (slurm_state, exit_code, exit_signal, status_files, progress, started_at, ended_at, requeues, outcome,
-                  message, superseded) =
+                  message, superseded, results) =
                  (u.slurm_state, u.exit_code, u.exit_signal, u.status_files, u.progress, u.started_at, u.ended_at,
-                  u.requeues, u.outcome, u.message, u.superseded)
+                  u.requeues, u.outcome, u.message, u.superseded, u.results)
              from u join old on old.id = u.job_id
              where (r.job_id, r.attempt, r.task) = (u.job_id, u.attempt, u.task) and r.over and r.outcome is null",
             Value::from(documents),

@@ -1,6 +1,6 @@
 //! The tasks of arrays in a poll. Tasks that wait together cost nothing each.
 
-use domain::{Attempt, Graces, JobPaths, Run, TaskTemplate, Timestamp, waits_only};
+use domain::{Attempt, AttemptPlace, Graces, JobPaths, Run, TaskTemplate, Timestamp, waits_only};
 use persistence::{ActiveArray, ObservedTask};
 use remote::{Watched, WatchedArray};
 use slurm::{SlurmJobId, TaskSet};
@@ -8,16 +8,26 @@ use slurm::{SlurmJobId, TaskSet};
 use crate::poll::tick::poll_results::PollResults;
 
 /// What a poll asks about arrays: each task with a run, and the rest of each attempt.
-pub(super) fn watched(arrays: &[ActiveArray]) -> (Vec<Watched>, Vec<WatchedArray>) {
+///
+/// `last` is the time of the last answered poll.
+pub(super) fn watched(
+    arrays: &[ActiveArray],
+    last: Option<Timestamp>,
+    now: Timestamp,
+) -> (Vec<Watched>, Vec<WatchedArray>) {
     let (mut tasks, mut rests) = (Vec::new(), Vec::new());
     for array in arrays {
+        let template = TaskTemplate::of(&array.job);
         for attempt in array.job.attempts_in_slurm() {
             let Some(id) = attempt.slurm_id else { continue };
             let rest = rest(array, attempt);
             if !rest.is_empty() {
                 rests.push(WatchedArray { id, name: attempt.token.clone(), rest });
             }
-            tasks.extend(runs(array, attempt).filter_map(|run| watched_task(array, attempt, id, run)));
+            tasks.extend(runs(array, attempt).filter_map(|run| {
+                let is_checked = template.wants_signs_of_life(run, last, now);
+                watched_task(array, attempt, id, run, is_checked)
+            }));
         }
     }
     (tasks, rests)
@@ -35,16 +45,24 @@ fn runs<'a>(array: &'a ActiveArray, attempt: &'a Attempt) -> impl Iterator<Item 
     array.runs.iter().filter(|(no, _)| *no == attempt.no).map(|(_, run)| run)
 }
 
-fn watched_task(array: &ActiveArray, attempt: &Attempt, id: SlurmJobId, run: &Run) -> Option<Watched> {
+fn watched_task(
+    array: &ActiveArray,
+    attempt: &Attempt,
+    id: SlurmJobId,
+    run: &Run,
+    is_checked: bool,
+) -> Option<Watched> {
     let paths = JobPaths::new(&attempt.job_dir, array.job.id).ok()?;
+    let index = run.task.saturating_sub(attempt.base);
+    let logs = || paths.documented_logs(&AttemptPlace { index: Some(index), ..attempt.into() }).ok()?;
     Some(Watched {
         id,
         key: attempt.key(array.job.id),
         results_dir: Some(paths.task_results(run.task).ok()?),
         state_dir: paths.task_state(attempt.no, run.task).ok()?,
         status: run.status.cursors(),
-        signs_of_life: None,
-        index: Some(run.task.saturating_sub(attempt.base)),
+        signs_of_life: if is_checked { logs() } else { None },
+        index: Some(index),
     })
 }
 

@@ -32,7 +32,7 @@ pub(super) fn question(
             index: None,
         })
     };
-    let (tasks, arrays) = arrays::watched(arrays);
+    let (tasks, arrays) = arrays::watched(arrays, last, now);
     let others = conversions.iter().filter_map(watched_run);
     Poll {
         jobs: jobs.iter().filter_map(watched).chain(others).chain(tasks).collect(),

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use domain::{AttemptNo, AttemptTally, ClusterName, Job, JobId, Timestamp};
+use domain::{AttemptNo, AttemptTally, ClusterName, Job, JobId, Run, Timestamp};
 use persistence::{
     ActiveArray, ConcludedTask, EndedTask, Lease, ObservedTask, PollLease, StepRecord, StoreError, TaskPolls,
     TaskRecords, WorkStore,
@@ -33,6 +33,10 @@ impl<S: WorkStore, G: Gate> TaskRecords for GatedStore<S, G> {
 
     async fn ended_tasks(&self, jobs: &[Job], most: u32) -> Result<Vec<EndedTask>, StoreError> {
         self.gate.pass("ended_tasks", self.store.ended_tasks(jobs, most)).await
+    }
+
+    async fn lingering_runs(&self, jobs: &[JobId]) -> Result<Vec<(JobId, Run)>, StoreError> {
+        self.gate.pass("lingering_runs", self.store.lingering_runs(jobs)).await
     }
 
     async fn task_tallies(

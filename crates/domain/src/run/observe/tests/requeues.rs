@@ -35,7 +35,7 @@ fn what_a_job_said_before_it_was_requeued_is_not_about_its_next_run() {
     assert_eq!((after.job.run.progress.final_status(), after.job.run.progress.epoch), (None, None));
     let again = queued(&after.job, SlurmState::Running, "None").unwrap();
     let later = T0 + TimeDelta::hours(1);
-    assert!(!outlives_its_final_status(&again.job, &Graces::default(), later));
+    assert_eq!(released_at(&again.job.run, &Graces::default()), None);
     assert_eq!(crate::plan(&again.job, &Graces::default(), later), crate::Step::Rest);
 }
 
