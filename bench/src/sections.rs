@@ -34,6 +34,7 @@
 //! - [`stats`](crate::stats): `median`, `percentile`, `millis`, `count`, `number`, `grouped`.
 
 mod accepting;
+mod arrays;
 mod latency;
 mod peers;
 mod polling;
@@ -59,6 +60,7 @@ pub(crate) const SECTIONS: &[Section] = &[
     Section { name: "status-latency", title: "latency of status changes", run: status_latency::run },
     Section { name: "polling", title: "cost of a poll with pending jobs", run: polling::run },
     Section { name: "running", title: "cost of a poll with running jobs", run: running::run },
+    Section { name: "arrays", title: "sweeps of many tasks", run: arrays::run },
     Section { name: "reading", title: "status, lists, and event streams", run: reading::run },
     Section { name: "accepting", title: "rate of POST /jobs", run: accepting::run },
     Section { name: "size", title: "a long history", run: size::run },

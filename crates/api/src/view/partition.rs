@@ -22,6 +22,8 @@ pub(crate) struct PartitionList {
     pub error_on: Option<DateTime<Utc>>,
     /// Whether Slurm refuses a job that exceeds the limits of any one of its partitions (`EnforcePartLimits=ALL`).
     pub enforce_all_limits: bool,
+    /// Slurm's `MaxArraySize`: a job with more tasks is submitted in several arrays. Null if the cluster has not reported it.
+    pub max_array_size: Option<u32>,
     /// The partitions in the site's order.
     pub partitions: Vec<PartitionView>,
 }
@@ -74,6 +76,7 @@ impl PartitionList {
             error,
             error_on,
             enforce_all_limits: known.is_some_and(|known| known.all_must_allow),
+            max_array_size: known.and_then(|known| known.max_array_size),
             partitions: known
                 .into_iter()
                 .flat_map(|known| &known.partitions)

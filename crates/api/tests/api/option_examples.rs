@@ -70,6 +70,7 @@ const EXPECTED: &[(&str, &[&str], &[&str])] = &[
     ("launcher-accelerate", &["nodes=2", "ntasks-per-node=1", "gres=gpu:8"], &[]),
     ("launcher-deepspeed", &["nodes=2", "ntasks-per-node=1", "gres=gpu:8"], &[]),
     ("launcher-mpi", &["nodes=4", "ntasks-per-node=4", "ntasks=16", "gres=gpu:4", "cpus-per-task=8"], &[]),
+    ("launcher-ray", &["nodes=4", "ntasks-per-node=1", "gres=gpu:8", "cpus-per-task=64"], &[]),
     ("launcher-torchrun", &["nodes=2", "ntasks-per-node=1", "gres=gpu:8"], &[]),
     ("licenses", &["licenses=matlab:2"], &["gres"]),
     (
@@ -92,6 +93,12 @@ const EXPECTED: &[(&str, &[&str], &[&str])] = &[
     ("sbatch-options", &["contiguous", "hint=nomultithread", "threads-per-core=1", "tmp=10G"], &[]),
     ("sbatch-options-dropped", &["nodes=1", "cpus-per-task=16"], &["ntasks-per-node", "wait-all-nodes"]),
     ("services-and-steps", &["nodes=2", "gres=gpu:8"], &[]),
+    (
+        "sweep",
+        &["array=0-19%5", "nodes=1", "ntasks-per-node=1", "gres=gpu:1", "mem=32G", "time=06:00:00"],
+        &["exclusive"],
+    ),
+    ("sweep-by-number", &["array=0-999%50", "gres=gpu:1"], &[]),
     ("switches", &["nodes=4", "switches=1@00:30:00"], &[]),
     (
         "whole-nodes",

@@ -160,8 +160,8 @@ impl ArrayState {
         Some(Self { unsubmitted, counts, ..Self::default() })
     }
 
-    /// The first piece of the tasks that wait, and the task that Slurm's index 0 stands for.
-    pub(crate) fn next_piece(&self, max_array_size: u32) -> Option<(u32, TaskSet)> {
-        self.unsubmitted.pieces(max_array_size).into_iter().next()
+    /// The first piece of the tasks that wait, and the task that Slurm's index 0 stands for. `size`: of a piece.
+    pub(crate) fn next_piece(&self, size: u32) -> Option<(u32, TaskSet)> {
+        self.unsubmitted.pieces(size).into_iter().next()
     }
 }

@@ -31,7 +31,8 @@ impl Job {
     /// Gives a new attempt the tasks that it carries.
     pub fn assign_tasks(&mut self, attempt: &mut Attempt, max_array_size: u32) {
         let Some(array) = &mut self.array else { return };
-        let Some((base, tasks)) = array.next_piece(max_array_size) else { return };
+        let size = self.spec.array.as_ref().map_or(1, |array| array.piece_size(max_array_size));
+        let Some((base, tasks)) = array.next_piece(size) else { return };
         array.unsubmitted = array.unsubmitted.without(&tasks);
         (attempt.base, attempt.tasks) = (base, tasks);
         array

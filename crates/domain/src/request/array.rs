@@ -21,6 +21,10 @@ use crate::{
 /// Slurm's default of `MaxArraySize` (slurm.conf(5)): the indices of an array are below it.
 pub const DEFAULT_MAX_ARRAY_SIZE: u32 = 1001;
 const MAX_TASKS: u32 = 100_000;
+/// Some clusters allow millions of indices, and nobody is served by one submission of all.
+const MOST_PER_PIECE: u32 = 10_001;
+/// The most bytes of the parameters of one attempt's tasks.
+const PIECE_BYTES: usize = 4 * 1024 * 1024;
 const MAX_PARAMETERS: usize = 100;
 
 /// The tasks of a job: its program runs once for each, with the task's parameters as environment variables. Give one of `values`, `matrix`
@@ -101,6 +105,22 @@ impl JobArray {
                 TaskSet::first(u32::try_from(tasks.count()).unwrap_or(MAX_TASKS))
             }
         }
+    }
+
+    /// How many tasks an attempt may carry: as Slurm's `MaxArraySize` allows, and as the list of their parameters has room.
+    pub fn piece_size(&self, max_array_size: u32) -> u32 {
+        let longest = match &self.tasks {
+            ArrayTasks::Values(tasks) => tasks.iter().map(|task| task.iter().map(written).sum()).max(),
+            ArrayTasks::Matrix(parameters) => {
+                let longest = |(name, values): &(EnvKey, Vec<Value>)| {
+                    values.iter().map(|value| written((name, value))).max().unwrap_or_default()
+                };
+                Some(parameters.iter().map(longest).sum())
+            }
+            ArrayTasks::Indices(_) => None,
+        };
+        let room = PIECE_BYTES / longest.unwrap_or(0).max(1);
+        max_array_size.min(MOST_PER_PIECE).min(u32::try_from(room).unwrap_or(u32::MAX)).max(1)
     }
 
     /// The parameters of a task; none for a task without parameters or a number that is no task.
@@ -218,6 +238,12 @@ fn check_value(at: &str, value: &Value, faults: &mut Faults) {
     }
 }
 
+/// The size of a parameter in the list of tasks: as JSON and as a variable, both in base64.
+fn written((name, value): (&EnvKey, &Value)) -> usize {
+    let text = value_text(value).unwrap_or_default();
+    4 * (name.as_str().len() + text.len())
+}
+
 /// A parameter as an environment variable: a text as it is, everything else as JSON. Null is no variable.
 pub fn value_text(value: &Value) -> Option<String> {
     match value {
@@ -253,6 +279,20 @@ mod tests {
         assert_eq!(array.tasks().to_string(), "0-1");
         assert_eq!(of(&array, 1), json!({"lr": "1e-3", "layers": [2, 3]}));
         assert_eq!(of(&array, 2), json!({}));
+    }
+
+    #[test]
+    fn an_attempt_carries_what_slurm_allows_and_its_list_has_room_for() {
+        let of = |array: Value, max| read(array).unwrap().piece_size(max);
+        assert_eq!(of(json!({"indices": "0-99999"}), 1001), 1001);
+        assert_eq!(of(json!({"indices": "0-99999"}), 4_000_001), MOST_PER_PIECE);
+        let long = "x".repeat(10_000);
+        assert_eq!(of(json!({"values": [{"a": 1}, {"a": long}]}), 1001), 104, "of 40 kB each");
+        assert_eq!(of(json!({"matrix": {"a": ["x", long], "b": [long]}}), 1001), 52);
+        let whole = "x".repeat(MAX_ENV_VALUE);
+        let all: Value =
+            (0..100).map(|place| (format!("P{place}"), json!([whole]))).collect::<Map<_, _>>().into();
+        assert_eq!(of(json!({"matrix": all}), 1001), 1);
     }
 
     #[test]

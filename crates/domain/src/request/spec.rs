@@ -122,7 +122,8 @@ impl JobSpec {
 
     /// How many times sbatch is called for all its tasks, on a cluster with this `MaxArraySize`.
     pub fn submissions(&self, max_array_size: u32) -> u32 {
-        u32::try_from(self.tasks().pieces(max_array_size).len()).unwrap_or(u32::MAX)
+        let size = self.array.as_ref().map_or(1, |array| array.piece_size(max_array_size));
+        u32::try_from(self.tasks().pieces(size).len()).unwrap_or(u32::MAX)
     }
 }
 

@@ -19,6 +19,8 @@ pub struct KnownPartitions {
     pub partitions: Vec<PartitionInfo>,
     /// Whether Slurm refuses a job that is beyond the limits of only one of its partitions.
     pub all_must_allow: bool,
+    /// Slurm's `MaxArraySize`, if the cluster has reported it.
+    pub max_array_size: Option<u32>,
     /// When the cluster reported them; `None` when it has never answered.
     pub fetched_at: Option<Timestamp>,
     /// The refresh interval.
@@ -102,7 +104,7 @@ impl PartitionTurns for Store {
             "-- clusters::partitions::record_partitions
              update cluster_partitions
              set partitions = $2, all_must_allow = $3, fetched_at = $4, error = null, error_at = null,
-                 interval_ms = $5, due_at = now() + $6 * interval '1 millisecond'
+                 interval_ms = $5, due_at = now() + $6 * interval '1 millisecond', max_array_size = $7
              where cluster = $1",
             cluster.as_str(),
             partitions,
@@ -110,6 +112,7 @@ impl PartitionTurns for Store {
             now,
             i64::try_from(interval.as_millis()).unwrap_or(i64::MAX),
             millis(interval),
+            answer.max_array_size.and_then(|size| i32::try_from(size).ok()),
         ))
         .await
     }
@@ -146,7 +149,7 @@ impl PartitionTurns for Store {
     async fn partitions(&self) -> Result<HashMap<ClusterName, KnownPartitions>> {
         let rows = sqlx::query!(
             "-- clusters::partitions::partitions
-             select cluster, partitions, all_must_allow, fetched_at, interval_ms, error, error_at
+             select cluster, partitions, all_must_allow, max_array_size, fetched_at, interval_ms, error, error_at
              from cluster_partitions"
         )
         .fetch_all(&self.pool)
@@ -164,6 +167,7 @@ impl PartitionTurns for Store {
             let stored = KnownPartitions {
                 partitions,
                 all_must_allow: row.all_must_allow,
+                max_array_size: row.max_array_size.and_then(|size| u32::try_from(size).ok()),
                 fetched_at: row.fetched_at,
                 interval: duration(row.interval_ms),
                 error: row.error.zip(row.error_at),

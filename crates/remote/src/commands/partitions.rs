@@ -24,6 +24,8 @@ pub struct PartitionsAnswer {
     /// Whether Slurm refuses a job that exceeds the limits of one of its partitions (`EnforcePartLimits=ALL` in
     /// slurm.conf(5)). False if it is not known.
     pub all_must_allow: bool,
+    /// The least number that no index of an array may have (`MaxArraySize` in slurm.conf(5)).
+    pub max_array_size: Option<u32>,
     /// The number of malformed rows.
     pub dropped: usize,
 }
@@ -44,13 +46,19 @@ impl RemoteCommand for Partitions {
 
     fn parse(&self, raw: &RawOutput) -> Result<Self::Output, ParseError> {
         let answer = Answer::read(Self::NAME, raw)?;
-        let mut found = PartitionsAnswer { partitions: Vec::new(), all_must_allow: false, dropped: 0 };
+        let mut found = PartitionsAnswer {
+            partitions: Vec::new(),
+            all_must_allow: false,
+            max_array_size: None,
+            dropped: 0,
+        };
         let mut described = HashMap::new();
         let (mut cluster, mut enforce, mut rows) = (String::new(), None, Vec::new());
         for mut line in answer.lines() {
             match line.tag {
                 b"REFUSED" => return Err(line.failure()?.1.into()),
                 b"ENFORCE" => found.all_must_allow = line.rest().trim().eq_ignore_ascii_case("all"),
+                b"ARRAY" => found.max_array_size = line.rest().trim().parse().ok(),
                 b"CLUSTER" => line.rest().trim().clone_into(&mut cluster),
                 b"ACCOUNTS" => {
                     enforce = Some(line.rest().trim().to_owned()).filter(|words| !words.is_empty());

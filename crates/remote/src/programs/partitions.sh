@@ -30,6 +30,7 @@ if [ "$code" != 0 ]; then
 fi
 # Whether a job must be within the limits of all its partitions, or of one: "ALL", "ANY" or "NO".
 say "ENFORCE $(sed -n 's/^EnforcePartLimits *= *//p' "$tmp/config" | head -n 1)"
+say "ARRAY $(sed -n 's/^MaxArraySize *= *//p' "$tmp/config" | head -n 1)"
 # Of these only what is for this cluster counts.
 say "CLUSTER $(sed -n 's/^ClusterName *= *//p' "$tmp/config" | head -n 1)"
 say "ACCOUNTS $(sed -n 's/^AccountingStorageEnforce *= *//p' "$tmp/config" | head -n 1)"

@@ -16,7 +16,7 @@ fn site() -> Site {
     site.program(
         "scontrol",
         "if [ \"$*\" = 'show config' ]; then echo 'EnforcePartLimits       = ALL'\n\
-         echo 'AccountingStorageEnforce = associations,limits,qos'; echo 'ClusterName             = dgx'\n\
+         echo 'AccountingStorageEnforce = associations,limits,qos'; echo 'ClusterName             = dgx'; echo 'MaxArraySize            = 10001'\n\
          else cat \"$SITE/show.out\"; fi",
     );
     site.program(
@@ -31,7 +31,7 @@ fn one_question_brings_all_partitions() {
     let site = site();
     let answer = site.run(&Partitions);
     assert_eq!((answer.partitions.len(), answer.dropped), (9, 0));
-    assert!(answer.all_must_allow);
+    assert_eq!((answer.all_must_allow, answer.max_array_size), (true, Some(10_001)));
     assert_eq!((site.calls("sinfo"), site.calls("sacctmgr")), (1, 1));
     let accounts = answer.partitions[0].associations.clone().unwrap().accounts;
     let qos = ["high".to_owned(), "normal".to_owned()];
@@ -81,5 +81,5 @@ fn what_scontrol_does_not_say_is_left_out() {
     let site = site();
     site.program("scontrol", "exit 1");
     let answer = site.run(&Partitions);
-    assert_eq!((answer.partitions.len(), answer.all_must_allow), (9, false));
+    assert_eq!((answer.partitions.len(), answer.all_must_allow, answer.max_array_size), (9, false, None));
 }

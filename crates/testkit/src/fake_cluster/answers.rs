@@ -198,7 +198,7 @@ pub fn partitions(down: u32) -> PartitionsAnswer {
         nodes.push(group);
     }
     let partitions = found.map(|partition| PartitionInfo { nodes, ..partition }).into_iter().collect();
-    PartitionsAnswer { partitions, all_must_allow: true, dropped: 0 }
+    PartitionsAnswer { partitions, all_must_allow: true, max_array_size: None, dropped: 0 }
 }
 
 /// The next part of a status file of empty lines.

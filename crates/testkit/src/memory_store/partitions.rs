@@ -43,6 +43,7 @@ impl PartitionTurns for MemoryStore {
         let unknown = || KnownPartitions {
             partitions: Vec::new(),
             all_must_allow: false,
+            max_array_size: None,
             fetched_at: None,
             interval: Duration::from_mins(5),
             error: None,
@@ -62,7 +63,7 @@ impl PartitionTurns for MemoryStore {
     ) -> Result<(), StoreError> {
         self.update_partitions(cluster, interval, |known| {
             known.partitions.clone_from(&answer.partitions);
-            known.all_must_allow = answer.all_must_allow;
+            (known.all_must_allow, known.max_array_size) = (answer.all_must_allow, answer.max_array_size);
             (known.fetched_at, known.interval, known.error) = (Some(now), interval, None);
         });
         Ok(())

@@ -79,6 +79,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         let Settled { jobs, mut images } = settled;
         let failed: Vec<&Job> = jobs.iter().filter(|job| !job.failures.is_empty()).collect();
         let spare = self.spare_nodes(runtime, &failed).await;
+        let max_array_size = self.max_array_size(runtime, &jobs).await?;
         let mut intents = Vec::with_capacity(jobs.len());
         for mut job in jobs {
             let before = job.attempt.clone().filter(|_| !job.needs_attempt());
@@ -88,7 +89,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                         let spare = spare.get(&job.id).copied();
                         attempt.excluded = excluded(&job, &self.graces(runtime).retry, spare, now);
                         attempt.image = images.remove(&job.id);
-                        job.assign_tasks(&mut attempt, DEFAULT_MAX_ARRAY_SIZE);
+                        job.assign_tasks(&mut attempt, max_array_size);
                         job.begin_attempt(attempt);
                     }
                     Err(error) => {
@@ -112,6 +113,16 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             stored.contains(&intent.job.id)
         });
         Ok(intents)
+    }
+
+    /// Slurm's `MaxArraySize`, if a job has an array.
+    async fn max_array_size(&self, runtime: &Runtime<L>, jobs: &[Job]) -> Result<u32> {
+        if jobs.iter().all(|job| job.array.is_none()) {
+            return Ok(DEFAULT_MAX_ARRAY_SIZE);
+        }
+        let known = self.store.partitions().await?;
+        let reported = known.get(&runtime.target.cluster.name).and_then(|known| known.max_array_size);
+        Ok(reported.unwrap_or(DEFAULT_MAX_ARRAY_SIZE))
     }
 
     /// Renders files and scripts. A job that cannot be rendered ends here, with the reason.

@@ -103,8 +103,12 @@ pub(crate) async fn validate_job(
         tracing::error!(error = %error, "cannot write a valid request as files");
         Problem::internal()
     };
-    let attempt =
+    let known = app.partitions().await?;
+    let reported = known.get(&cluster.name).and_then(|known| known.max_array_size);
+    let max_array_size = reported.unwrap_or(DEFAULT_MAX_ARRAY_SIZE);
+    let mut attempt =
         job.new_attempt(cluster.base_dir.clone(), job.created_at).map_err(|error| defect(&error))?;
+    job.clone().assign_tasks(&mut attempt, max_array_size);
     let submission = plan_submission(&job, &attempt, &cluster, &secrets).map_err(|error| defect(&error))?;
     let script = submission.files.iter().find(|file| file.path == submission.script_path);
     let batch_script =
@@ -121,7 +125,7 @@ pub(crate) async fn validate_job(
     Ok(Json(ValidationView {
         job: JobView::new(&job, around),
         batch_script,
-        submissions: job.spec.submissions(DEFAULT_MAX_ARRAY_SIZE),
+        submissions: job.spec.submissions(max_array_size),
         warnings: warnings
             .into_iter()
             .map(WarningView::from)

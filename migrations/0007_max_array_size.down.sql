@@ -1,0 +1,1 @@
+alter table cluster_partitions drop column max_array_size;
