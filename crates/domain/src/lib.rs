@@ -71,7 +71,7 @@ pub use request::{
     options::cluster_options,
     options_body::{GresRequest, MemoryBody, ResourcesRequest},
     program::ProgramSettings,
-    results::{ResultLog, ResultRequest, ResultRule, ResultSource},
+    results::{LogOf, ResultLog, ResultRequest, ResultRule, ResultSource},
     secret::{Secrets, is_secret_key},
     spec::{DEFAULT_MASTER_PORT, JobSpec, Note, Work},
     text::{Label, Word},
@@ -90,7 +90,7 @@ pub use run::{
     pending::{blames_nodes, explain_wait, queue_wait},
     plan::{Step, Transition, plan, released_at},
     requeue::{ExplainedRequeue, explain_requeue},
-    results::{read_results, result_parts},
+    results::{ResultPlaces, read_results, result_parts},
     submission::{Lookup, SubmitOutcome, after_lookup, after_submit},
     tasks::{EndedRun, TaskEnding, TaskTemplate, waits_only},
 };

@@ -68,6 +68,8 @@ pub(crate) struct ResultRuleView {
     pub regex: Option<String>,
     /// The log, `out` or `err`; null for a file.
     pub log: Option<String>,
+    /// The step or service whose log it is; null for a job of one program and for a file.
+    pub component: Option<String>,
     /// Whether a task without it ends in `Error`.
     pub required: bool,
 }
@@ -80,8 +82,9 @@ impl From<&ResultRule> for ResultRuleView {
             ResultSource::JsonFile { path } => json_file = Some(path.clone()),
             ResultSource::Regex { pattern, log } => (regex, from) = (Some(pattern.clone()), Some(log)),
         }
-        let log = from.map(ToString::to_string);
-        Self { name: name.to_string(), json_line, json_file, regex, log, required: *required }
+        let log = from.map(|of| of.log.to_string());
+        let component = from.and_then(|of| of.component.as_ref()).map(ToString::to_string);
+        Self { name: name.to_string(), json_line, json_file, regex, log, component, required: *required }
     }
 }
 

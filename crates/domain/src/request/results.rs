@@ -1,15 +1,15 @@
 //! The results of a job: what is read of each task when it has ended.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, fmt};
 
 use regex::bytes::{Regex, RegexBuilder};
 use serde::{Deserialize, Serialize};
-use slurm::RemotePath;
+use slurm::{ComponentName, RemotePath};
 use strum::Display;
 use utoipa::ToSchema;
 
 use crate::{
-    request::text::Word,
+    request::{components::JobComponent, text::Word},
     violation::{Faults, pointer},
 };
 
@@ -35,6 +35,9 @@ pub struct ResultRequest {
     pub regex: Option<String>,
     /// The log for `json_line` and `regex`. Default: `out`.
     pub log: Option<ResultLog>,
+    /// The step or service whose log it is, of a job with several; the log of its first process. `json_line` and `regex` of such a
+    /// job need it.
+    pub component: Option<String>,
     /// Whether a task without this result ends in `Error`. Default: false.
     pub required: Option<bool>,
 }
@@ -63,11 +66,39 @@ pub struct ResultRule {
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum ResultSource {
     /// After this text in the last line of the log that begins with it.
-    JsonLine { prefix: String, log: ResultLog },
+    JsonLine {
+        prefix: String,
+        #[serde(flatten)]
+        log: LogOf,
+    },
     /// In this file below the results directory of the task.
     JsonFile { path: String },
     /// In the last match in the log.
-    Regex { pattern: String, log: ResultLog },
+    Regex {
+        pattern: String,
+        #[serde(flatten)]
+        log: LogOf,
+    },
+}
+
+/// The log of a job, or of one of its programs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogOf {
+    /// Its first process; none: the batch script.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub component: Option<ComponentName>,
+    pub log: ResultLog,
+}
+
+/// The file below the directory of the job's logs.
+impl fmt::Display for LogOf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { component, log } = self;
+        match component {
+            Some(component) => write!(f, "{component}/0.{log}"),
+            None => write!(f, "main.{log}"),
+        }
+    }
 }
 
 /// The validated results of a request.
@@ -111,7 +142,8 @@ fn source(
     home: Option<&RemotePath>,
     faults: &mut Faults,
 ) -> Option<ResultSource> {
-    let log = asked.log.unwrap_or_default();
+    let component = asked.component.as_deref().map(|name| faults.parse(&format!("{at}/component"), name));
+    let log = LogOf { component: component.flatten(), log: asked.log.unwrap_or_default() };
     match (asked.json_line, asked.json_file, asked.regex) {
         (Some(prefix), None, None) => {
             let is_line =
@@ -123,12 +155,12 @@ fn source(
             is_line.then_some(ResultSource::JsonLine { prefix, log })
         }
         (None, Some(path), None) => {
-            if asked.log.is_some() {
-                faults.add(
-                    format!("{at}/log"),
-                    "contradiction",
-                    "is only for json_line and regex; leave it out",
-                );
+            for (field, is_given) in [("log", asked.log.is_some()), ("component", asked.component.is_some())]
+            {
+                if is_given {
+                    let detail = "is only for json_line and regex; leave it out";
+                    faults.add(format!("{at}/{field}"), "contradiction", detail);
+                }
             }
             let path = file(&path, home);
             if path.is_none() {
@@ -152,6 +184,41 @@ fn source(
         _ => {
             faults.add(at, "contradiction", "must have only one of json_line, json_file and regex");
             None
+        }
+    }
+}
+
+/// Whether each log is one that the job has. `components`: its programs; none if it has one.
+pub(super) fn check_logs(rules: &[ResultRule], components: Option<&[JobComponent]>, faults: &mut Faults) {
+    for (place, rule) in rules.iter().enumerate() {
+        let at = format!("/results/{place}/component");
+        let Some(LogOf { component, .. }) = rule.source.log() else { continue };
+        match (component, components) {
+            (None, None) => {}
+            (None, Some(_)) => {
+                faults.add(
+                    at,
+                    "required",
+                    "must be the step or service that writes it, because each has its own log",
+                );
+            }
+            (Some(_), None) => {
+                faults.add(at, "contradiction", "is only for a job with steps or services; leave it out")
+            }
+            (Some(name), Some(known)) if known.iter().all(|one| one.name != *name) => {
+                faults.add(at, "invalid", format_args!("is {name}, which is no step or service of the job"));
+            }
+            (Some(_), Some(_)) => {}
+        }
+    }
+}
+
+impl ResultSource {
+    /// The log in which it is found; none: it is a file.
+    pub fn log(&self) -> Option<&LogOf> {
+        match self {
+            Self::JsonLine { log, .. } | Self::Regex { log, .. } => Some(log),
+            Self::JsonFile { .. } => None,
         }
     }
 }
@@ -209,11 +276,12 @@ mod tests {
             {"name": "line", "json_line": "RESULT:", "required": true},
             {"name": "file", "json_file": "eval//scores.json"},
             {"name": "loss", "regex": "loss=([0-9.]+)", "log": "err", "required": null},
+            {"name": "best", "regex": "best=(.*)", "component": "score"},
         ]))
         .unwrap();
         let stored = serde_json::to_value(&rules).unwrap();
         assert_eq!(stored[1]["source"], json!({"kind": "json_file", "path": "eval/scores.json"}));
-        assert_eq!(rules.iter().map(|rule| rule.required).collect::<Vec<_>>(), [true, false, false]);
+        assert_eq!(rules.iter().map(|rule| rule.required).collect::<Vec<_>>(), [true, false, false, false]);
         assert_eq!(serde_json::from_value::<Vec<ResultRule>>(stored).unwrap(), rules);
     }
 
@@ -248,6 +316,23 @@ mod tests {
     #[test_case(json!([{"name": "a", "regex": "a".repeat(1001)}]), "/results/0/regex invalid"; "a long expression")]
     fn a_fault_names_its_field(request: Value, fault: &str) {
         assert_eq!(read(request).unwrap_err(), [fault]);
+    }
+
+    #[test_case(json!({"regex": "a"}), false, &[]; "of a job with one program")]
+    #[test_case(json!({"regex": "a", "component": "score"}), true, &[]; "of a step")]
+    #[test_case(json!({"json_file": "a"}), true, &[]; "a file")]
+    #[test_case(json!({"regex": "a"}), true, &["/results/0/component required"]; "of no step")]
+    #[test_case(json!({"regex": "a", "component": "scores"}), true, &["/results/0/component invalid"]; "of another step")]
+    #[test_case(json!({"regex": "a", "component": "score"}), false, &["/results/0/component contradiction"]; "of a step that cannot be")]
+    fn a_log_is_one_that_the_job_has(mut rule: Value, has_steps: bool, expected: &[&str]) {
+        rule["name"] = "a".into();
+        let component = json!({"name": "score", "text": "", "first_node": 0, "nodes": 1});
+        let components = [serde_json::from_value(component).unwrap()];
+        let mut faults = Faults::default();
+        check_logs(&read(json!([rule])).unwrap(), has_steps.then_some(&components[..]), &mut faults);
+        let found: Vec<_> =
+            faults.0.iter().map(|fault| format!("{} {}", fault.pointer, fault.code)).collect();
+        assert_eq!(found, expected);
     }
 
     #[test]

@@ -1,13 +1,13 @@
 //! The results of a task: which files and lines are read, and what is found in them.
 
-use remote::{MainLog, PartFound, RESULT_BYTES, ResultPart};
+use remote::{JobLog, PartFound, RESULT_BYTES, ResultPart};
 use serde_json::Value;
 use slurm::RemotePath;
 
 use crate::{
     job::results::TaskResult,
     progress::status_file::without_nan,
-    request::results::{ResultLog, ResultRule, ResultSource, expression},
+    request::results::{LogOf, ResultLog, ResultRule, ResultSource, expression},
 };
 
 /// The most bytes of a value in a line.
@@ -15,10 +15,19 @@ const LINE_BYTES: usize = 64 * 1024;
 /// How many matches in one line are looked at. The time for each depends on the length of the line.
 const MATCHES: usize = 1000;
 
-/// What is read for the results of a task, each part once. `home`: its results directory.
-pub fn result_parts(rules: &[ResultRule], home: &RemotePath) -> Vec<ResultPart> {
+/// Where the results of a task are found.
+#[derive(Debug, Clone)]
+pub struct ResultPlaces {
+    /// Its results directory.
+    pub home: RemotePath,
+    /// The directory of its logs, if it is known.
+    pub logs: Option<RemotePath>,
+}
+
+/// What is read for the results of a task, each part once.
+pub fn result_parts(rules: &[ResultRule], places: &ResultPlaces) -> Vec<ResultPart> {
     let mut parts = Vec::new();
-    for part in rules.iter().filter_map(|rule| part(rule, home)) {
+    for part in rules.iter().filter_map(|rule| part(rule, places)) {
         if !parts.contains(&part) {
             parts.push(part);
         }
@@ -26,29 +35,30 @@ pub fn result_parts(rules: &[ResultRule], home: &RemotePath) -> Vec<ResultPart> 
     parts
 }
 
-fn part(rule: &ResultRule, home: &RemotePath) -> Option<ResultPart> {
+fn part(rule: &ResultRule, places: &ResultPlaces) -> Option<ResultPart> {
     Some(match &rule.source {
         ResultSource::JsonLine { prefix, log } => {
-            ResultPart::Line { log: main_log(*log), prefix: prefix.clone() }
+            ResultPart::Line { log: job_log(log, places)?, prefix: prefix.clone() }
         }
-        ResultSource::JsonFile { path } => ResultPart::File(home.join(path).ok()?),
-        ResultSource::Regex { log, .. } => ResultPart::Tail(main_log(*log)),
+        ResultSource::JsonFile { path } => ResultPart::File(places.home.join(path).ok()?),
+        ResultSource::Regex { log, .. } => ResultPart::Tail(job_log(log, places)?),
     })
 }
 
-const fn main_log(log: ResultLog) -> MainLog {
-    match log {
-        ResultLog::Out => MainLog::Out,
-        ResultLog::Err => MainLog::Err,
-    }
+fn job_log(of: &LogOf, places: &ResultPlaces) -> Option<JobLog> {
+    Some(match (&of.component, of.log) {
+        (None, ResultLog::Out) => JobLog::Out,
+        (None, ResultLog::Err) => JobLog::Err,
+        (Some(_), _) => JobLog::File(places.logs.as_ref()?.join(&of.to_string()).ok()?),
+    })
 }
 
 /// The results in what was found of [`result_parts`].
-pub fn read_results(rules: &[ResultRule], home: &RemotePath, found: &[PartFound]) -> Vec<TaskResult> {
-    let parts = result_parts(rules, home);
+pub fn read_results(rules: &[ResultRule], places: &ResultPlaces, found: &[PartFound]) -> Vec<TaskResult> {
+    let parts = result_parts(rules, places);
     let mut left = RESULT_BYTES;
     let read = |rule: &ResultRule| {
-        let part = part(rule, home);
+        let part = part(rule, places);
         let place = parts.iter().position(|asked| Some(asked) == part.as_ref());
         let found = place.and_then(|place| found.get(place)).unwrap_or(&PartFound::Unreadable);
         let value = value(&rule.source, found).and_then(|value| {
@@ -103,7 +113,7 @@ fn value(source: &ResultSource, found: &PartFound) -> Result<Value, String> {
 fn place(source: &ResultSource) -> String {
     match source {
         ResultSource::JsonFile { path } => path.clone(),
-        ResultSource::JsonLine { log, .. } | ResultSource::Regex { log, .. } => format!("main.{log}"),
+        ResultSource::JsonLine { log, .. } | ResultSource::Regex { log, .. } => log.to_string(),
     }
 }
 

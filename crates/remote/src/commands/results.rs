@@ -24,21 +24,23 @@ pub enum ResultPart {
     /// The last line of a log that begins with a text without control characters.
     Line {
         /// The log.
-        log: MainLog,
+        log: JobLog,
         /// The text.
         prefix: String,
     },
     /// The last MiB of a log.
-    Tail(MainLog),
+    Tail(JobLog),
 }
 
-/// A log of the batch script.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MainLog {
-    /// Its standard output.
+/// A log of a job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum JobLog {
+    /// The standard output of the batch script.
     Out,
     /// Its standard error.
     Err,
+    /// That of one of its programs.
+    File(RemotePath),
 }
 
 /// What was found of a part.
@@ -56,12 +58,13 @@ pub enum PartFound {
     Unreadable,
 }
 
-impl fmt::Display for MainLog {
+impl fmt::Display for JobLog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Out => "out",
-            Self::Err => "err",
-        })
+        match self {
+            Self::Out => f.write_str("out"),
+            Self::Err => f.write_str("err"),
+            Self::File(path) => path.fmt(f),
+        }
     }
 }
 

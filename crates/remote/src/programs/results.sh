@@ -3,7 +3,7 @@
 
 # One process for each job, because a file may hang. It reads lines "base TAB results directory", "out TAB path" and
 # "err TAB path" for the places of logs, best first, and one for each part: "file TAB path", "line TAB log TAB pattern" or
-# "tail TAB log". It writes each part to a file and prints "place word" for it. $1: the start of the names of these files.
+# "tail TAB log"; a log is "out", "err" or a path. It writes each part to a file and prints "place word" for it. $1: the start of the names of these files.
 # Returns 0 only if nothing is missing because of a failure.
 # shellcheck disable=SC2016
 collect_results='
@@ -16,7 +16,8 @@ collect_results='
       err) if [ -z "$err" ] && [ -f "$where" ]; then err=$where; fi ;;
     esac
     case $kind in file | line | tail) ;; *) continue ;; esac
-    case $where in out) log=$out ;; err) log=$err ;; *) log= ;; esac
+    case $where in out) log=$out ;; err) log=$err ;; *) log=$where ;; esac
+    if [ ! -f "$log" ]; then log=; fi
     word=found part=$kept.$place
     case $kind in
       file)

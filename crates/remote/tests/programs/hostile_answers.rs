@@ -59,7 +59,7 @@ fn concluding() -> Concluding {
         results_dir: None,
         status: Vec::new(),
         status_backlog: remote::STATUS_BACKLOG,
-        results: vec![remote::ResultPart::Tail(remote::MainLog::Out)],
+        results: vec![remote::ResultPart::Tail(remote::JobLog::Out)],
         remove: vec![],
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::fs::symlink, process::Command};
 
-use remote::{Concluded, Concluding, MainLog, PartFound, RESULT_BYTES, ResultPart};
+use remote::{Concluded, Concluding, JobLog, PartFound, RESULT_BYTES, ResultPart};
 
 use crate::{
     conclude::{conclude, job},
@@ -13,7 +13,7 @@ fn bytes(text: &str) -> PartFound {
     PartFound::Bytes(text.as_bytes().to_vec())
 }
 
-fn line(log: MainLog, prefix: &str) -> ResultPart {
+fn line(log: JobLog, prefix: &str) -> ResultPart {
     ResultPart::Line { log, prefix: prefix.to_owned() }
 }
 
@@ -35,13 +35,18 @@ fn each_kind_is_read_in_order() {
     site.write("logs/a/main.out", "RESULT: 1\nRESULT: 2\nmore\n");
     site.write("logs/a/main.err", "loss=3\r");
     let parts = vec![
-        ResultPart::Tail(MainLog::Err),
+        ResultPart::Tail(JobLog::Err),
         ResultPart::File(site.path("results/a/eval/scores.json")),
-        line(MainLog::Out, "RESULT:"),
-        line(MainLog::Err, "RESULT:"),
+        line(JobLog::Out, "RESULT:"),
+        line(JobLog::Err, "RESULT:"),
+        line(JobLog::File(site.path("logs/a/score/0.out")), "RESULT:"),
+        ResultPart::Tail(JobLog::File(site.path("logs/a/score/0.err"))),
     ];
+    site.write("logs/a/score/0.out", "RESULT: 4\n");
     let found = read(&site, parts);
-    assert_eq!(found, [bytes("loss=3\r"), bytes("{\"a\": 1}\n"), bytes("RESULT: 2\n"), PartFound::Missing]);
+    let of_batch = [bytes("loss=3\r"), bytes("{\"a\": 1}\n"), bytes("RESULT: 2\n"), PartFound::Missing];
+    assert_eq!(found[..4], of_batch);
+    assert_eq!(found[4..], [bytes("RESULT: 4\n"), PartFound::Missing]);
 }
 
 #[test]
@@ -52,15 +57,15 @@ fn a_prefix_is_a_text_and_begins_a_line() {
         "ab[x]1\n {hostile}2\nprogress\r{hostile}3\r\n{hostile}4 \0 5\nend without a newline: {hostile}6"
     );
     site.write("logs/a/main.out", log);
-    assert_eq!(read(&site, vec![line(MainLog::Out, hostile)]), [bytes(&format!("{hostile}4 \0 5\n"))]);
+    assert_eq!(read(&site, vec![line(JobLog::Out, hostile)]), [bytes(&format!("{hostile}4 \0 5\n"))]);
     site.write("logs/a/main.out", format!("progress\r{hostile}3\r\nnext"));
-    assert_eq!(read(&site, vec![line(MainLog::Out, hostile)]), [bytes(&format!("{hostile}3\n"))]);
+    assert_eq!(read(&site, vec![line(JobLog::Out, hostile)]), [bytes(&format!("{hostile}3\n"))]);
 }
 
 #[test]
 fn without_a_log_nothing_is_found_in_it() {
     let site = Site::new();
-    let found = read(&site, vec![line(MainLog::Out, "x"), ResultPart::Tail(MainLog::Err)]);
+    let found = read(&site, vec![line(JobLog::Out, "x"), ResultPart::Tail(JobLog::Err)]);
     assert_eq!(found, [PartFound::Missing, PartFound::Missing]);
 }
 
@@ -93,13 +98,8 @@ fn sizes_have_limits() {
     site.write("results/a/more", "2");
     site.write("logs/a/main.out", [vec![b'\n'; 100], vec![b'x'; 2 * RESULT_BYTES]].concat());
     let file = |name: &str| ResultPart::File(site.path(&format!("results/a/{name}")));
-    let parts = vec![
-        file("most"),
-        file("one"),
-        file("more"),
-        ResultPart::Tail(MainLog::Out),
-        line(MainLog::Out, "x"),
-    ];
+    let parts =
+        vec![file("most"), file("one"), file("more"), ResultPart::Tail(JobLog::Out), line(JobLog::Out, "x")];
     let found = read(&site, parts);
     let sizes = found.iter().map(|part| match part {
         PartFound::Bytes(bytes) => bytes.len(),

@@ -113,7 +113,7 @@ fn each_task_has_steps_and_results_of_its_own() {
         "steps": [{"name": "prepare", "command": "echo prepared $n"}, {"name": "score", "command": score}],
         "array": {"matrix": {"n": [0, 1, 2]}},
         "results": [
-            {"name": "score", "json_line": "SCORE ", "required": true},
+            {"name": "score", "json_line": "SCORE ", "component": "score", "required": true},
             {"name": "files", "json_file": "files.json"},
         ],
         "resources": {"gpus_per_node": 0, "cpus_per_task": 1, "time_hours": 0.1},
@@ -131,7 +131,7 @@ fn each_task_has_steps_and_results_of_its_own() {
     let lacking = of(2, "score");
     assert_eq!(
         (&lacking["value"], &lacking["problem"]),
-        (&json!(null), &json!("no line of main.out begins with \"SCORE \""))
+        (&json!(null), &json!("no line of score/0.out begins with \"SCORE \""))
     );
     let table = service.get(&format!("/jobs/{id}/results?format=csv")).text;
     assert!(table.starts_with("task,score,files\r\n0,"), "{table}");

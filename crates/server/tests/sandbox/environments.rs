@@ -14,7 +14,6 @@ use crate::{
     images::Site,
     script::cosmos,
     service::{Service, until},
-    states::slurm_id,
 };
 
 const IMAGE: &str = "/lustre/images/tao-toolkit.sqsh";
@@ -73,25 +72,24 @@ impl Process {
     }
 }
 
-/// The processes of a job, on all nodes: the cluster's machines share this machine's processes.
-pub(crate) fn processes(slurm_id: &str) -> Vec<Process> {
+/// The processes of a job, on all nodes: the cluster's machines share this machine's processes, with those of another cluster, which
+/// has the same Slurm ids.
+pub(crate) fn processes(id: &str) -> Vec<Process> {
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-    let own = format!("SLURM_JOB_ID={slurm_id}\0");
     let read = |entry: fs::DirEntry| {
         let environment = text(fs::read(entry.path().join("environ")).ok()?);
         let command_line = text(fs::read(entry.path().join("cmdline")).ok()?).replace('\0', " ");
-        environment.contains(&own).then_some(Process { command_line, environment })
+        (environment.contains("SLURM_JOB_ID=") && environment.contains(id))
+            .then_some(Process { command_line, environment })
     };
     fs::read_dir("/proc").unwrap().flatten().filter_map(read).collect()
 }
 
 /// Watches a job until so many of its programs run. Each has every variable, and no process before them has one.
 fn watch(service: &Service, id: &str, programs: usize) {
-    let status = service.wait(id, "its Slurm id", |status| status["slurm_job_id"].is_string());
-    let slurm_id = slurm_id(&status);
     let (mut before, mut seen) = (Vec::new(), Vec::new());
     until("the programs to run", Duration::from_mins(1), || {
-        let found = processes(&slurm_id);
+        let found = processes(id);
         assert_ne!(service.status(id)["phase"], "ended", "{}", service.status(id));
         let (now, others): (Vec<_>, Vec<_>) = found.into_iter().partition(Process::is_program);
         before.extend(others.into_iter().filter(Process::is_before));

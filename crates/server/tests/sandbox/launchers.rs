@@ -13,7 +13,7 @@ use crate::{
     environments::processes,
     script::cosmos,
     service::{Service, until},
-    states::{running, slurm_id},
+    states::running,
 };
 
 const PROGRAM: &str = include_str!("launchers/job.py");
@@ -38,8 +38,8 @@ fn log(service: &Service, id: &str) -> String {
 }
 
 /// No process of the job is left. The nodes share this machine's processes.
-fn is_gone(slurm_id: &str) {
-    let left = || processes(slurm_id).into_iter().map(|process| process.command_line).collect::<Vec<_>>();
+fn is_gone(id: &str) {
+    let left = || processes(id).into_iter().map(|process| process.command_line).collect::<Vec<_>>();
     until(&format!("the end of {:?}", left()), Duration::from_secs(20), || left().is_empty());
 }
 
@@ -48,7 +48,7 @@ fn are_installed(service: &Service) -> bool {
     service.sandbox.login("sinfo --version").contains("22.05")
 }
 
-fn ended_with(service: &Service, id: &str, status: &str, code: Option<u8>) -> String {
+fn ended_with(service: &Service, id: &str, status: &str, code: Option<u8>) {
     let ended = service.wait_ended(id);
     let attempts = service.get(&format!("/jobs/{id}/attempts")).json();
     let last = attempts["attempts"].as_array().unwrap().last().unwrap();
@@ -56,29 +56,26 @@ fn ended_with(service: &Service, id: &str, status: &str, code: Option<u8>) -> St
     if let Some(code) = code {
         assert_eq!(last["exit_code"], code, "{last}\n{}", log(service, id));
     }
-    slurm_id(&ended)
 }
 
-fn cancel(service: &Service, id: &str, when: &str) -> String {
+fn cancel(service: &Service, id: &str, when: &str) {
     until("the last job to run", Duration::from_mins(1), || log(service, id).contains(when));
     assert_eq!(service.post(&format!("/jobs/{id}/cancel"), "").status, 202);
-    ended_with(service, id, "Canceled", None)
+    ended_with(service, id, "Canceled", None);
 }
 
 /// Three jobs at the same time: one works and prints `lines`, one fails with 7, one is canceled.
 fn works_fails_and_is_canceled(service: &Service, job: impl Fn(&str) -> Value, lines: &[&str]) {
     let [works, fails, hangs] = ["works", "fails", "hangs"].map(|end| service.submit(&job(end)));
-    let ended = [
-        ended_with(service, &works, "Done", Some(0)),
-        ended_with(service, &fails, "Error", Some(7)),
-        cancel(service, &hangs, lines[0]),
-    ];
+    ended_with(service, &works, "Done", Some(0));
+    ended_with(service, &fails, "Error", Some(7));
+    cancel(service, &hangs, lines[0]);
     let text = log(service, &works);
     for line in lines {
         assert!(text.contains(line), "{line}: {text}");
     }
-    for id in &ended {
-        is_gone(id);
+    for id in [works, fails, hangs] {
+        is_gone(&id);
     }
 }
 
@@ -132,13 +129,13 @@ fn two_clusters_of_ray_share_three_nodes() {
         job
     };
     let [works, fails] = ["works", "fails"].map(|end| service.submit(&job(end)));
-    let done = ended_with(&service, &works, "Done", Some(0));
-    let failed = ended_with(&service, &fails, "Error", Some(7));
+    ended_with(&service, &works, "Done", Some(0));
+    ended_with(&service, &fails, "Error", Some(7));
     let text = log(&service, &works);
     assert!(text.contains("rank 1 of 3: 3"), "three nodes, and each has worked: {text}");
     let hangs = service.submit(&job("hangs"));
-    let canceled = cancel(&service, &hangs, "rank 1 of 3: 3");
-    for id in [done, failed, canceled] {
+    cancel(&service, &hangs, "rank 1 of 3: 3");
+    for id in [works, fails, hangs] {
         is_gone(&id);
     }
     is_clean(&service);
@@ -157,10 +154,10 @@ fn symmetric_run_returns_the_code_of_the_command() {
         job
     };
     let [works, fails] = ["works", "fails"].map(|end| service.submit(&job(end)));
-    let done = ended_with(&service, &works, "Done", Some(0));
-    let failed = ended_with(&service, &fails, "Error", Some(7));
+    ended_with(&service, &works, "Done", Some(0));
+    ended_with(&service, &fails, "Error", Some(7));
     assert!(log(&service, &works).contains("rank 1 of 2: 2"), "{}", log(&service, &works));
-    for id in [done, failed] {
+    for id in [works, fails] {
         is_gone(&id);
     }
     is_clean(&service);
@@ -174,13 +171,13 @@ fn nothing_of_the_roles_of_cosmos_stays() {
         "fails" => json!({"epoch_seconds": 0.5, "fail": "exit", "exit_code": 7}),
         _ => json!({"epoch_seconds": 600}),
     };
-    let ends = ["works", "fails"].map(|end| service.submit(&cosmos(&knobs(end))));
-    let done = ended_with(&service, &ends[0], "Done", Some(0));
-    let failed = ended_with(&service, &ends[1], "Error", Some(7));
+    let [works, fails] = ["works", "fails"].map(|end| service.submit(&cosmos(&knobs(end))));
+    ended_with(&service, &works, "Done", Some(0));
+    ended_with(&service, &fails, "Error", Some(7));
     let (hangs, _) = running(&service, &cosmos(&knobs("hangs")));
     assert_eq!(service.post(&format!("/jobs/{hangs}/cancel"), "").status, 202);
-    let canceled = ended_with(&service, &hangs, "Canceled", None);
-    for id in [done, failed, canceled] {
+    ended_with(&service, &hangs, "Canceled", None);
+    for id in [works, fails, hangs] {
         is_gone(&id);
     }
 }

@@ -26,6 +26,7 @@ mod inputs;
 mod jwt;
 mod kept_clusters;
 mod killed;
+mod launchers;
 mod logins;
 mod logs;
 mod monitoring;

@@ -4,12 +4,13 @@ use std::collections::HashMap;
 
 use chrono::TimeDelta;
 use domain::{
-    DesiredState, Ending, Findings, Job, JobId, JobPaths, LogStream, TaskResult, Timestamp, UnhealthyNode,
-    cached_file_fault, cleanup_is_retried, conclude, next_conclusion, result_parts, status_backlog,
+    DesiredState, Ending, Findings, Job, JobId, JobPaths, LogStream, ResultPlaces, TaskResult, Timestamp,
+    UnhealthyNode, cached_file_fault, cleanup_is_retried, conclude, next_conclusion, result_parts,
+    status_backlog,
 };
 use persistence::{Lease, StepRecord, WorkStore};
 use remote::{Conclude, Concluded, Concluding};
-use slurm::{NodeName, RemotePath, SlurmState, node_list};
+use slurm::{NodeName, SlurmState, node_list};
 
 use crate::{
     Result,
@@ -109,16 +110,16 @@ async fn results(jobs: &[Job], found: &HashMap<&str, &Concluded>) -> HashMap<Job
         let token = job.attempt.as_ref().map(|attempt| attempt.token.as_str());
         let concluded = token.and_then(|token| found.get(token));
         let Some(parts) = concluded.and_then(|concluded| concluded.results.as_ref()) else { continue };
-        let Some(home) = home(job) else { continue };
-        results.extend(read(&job.spec.results, home, parts).await.map(|read| (job.id, read)));
+        let Some(places) = places(job) else { continue };
+        results.extend(read(&job.spec.results, places, parts).await.map(|read| (job.id, read)));
     }
     results
 }
 
-/// The results directory of the job.
-fn home(job: &Job) -> Option<RemotePath> {
+fn places(job: &Job) -> Option<ResultPlaces> {
     let attempt = job.attempt.as_ref()?;
-    JobPaths::results_of(&attempt.job_dir, job.id).ok()
+    let paths = JobPaths::new(&attempt.job_dir, job.id).ok()?;
+    Some(ResultPlaces { logs: paths.log_dir(attempt).ok()?, home: paths.results })
 }
 
 /// Whether the job did not complete.
@@ -154,7 +155,7 @@ fn concluding(job: &Job, now: Timestamp) -> Option<Concluding> {
         results_dir: Some(paths.results.clone()),
         status: job.run.status.cursors(),
         status_backlog: status_backlog(job, now),
-        results: result_parts(&job.spec.results, &paths.results),
+        results: result_parts(&job.spec.results, &places(job)?),
         remove: paths.secret_files(),
     })
 }

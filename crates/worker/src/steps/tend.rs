@@ -6,8 +6,8 @@ use std::collections::HashMap;
 
 use domain::{
     Attempt, AttemptNo, AttemptPlace, AttemptTally, DesiredState, EndedRun, Findings, Job, JobId, JobPaths,
-    LogFile, LogStream, TaskEnding, TaskOutcome, TaskResult, TaskTemplate, Timestamp, Told, UnhealthyNode,
-    result_parts, status_backlog,
+    LogFile, LogStream, ResultPlaces, TaskEnding, TaskOutcome, TaskResult, TaskTemplate, Timestamp, Told,
+    UnhealthyNode, result_parts, status_backlog,
 };
 use persistence::{ConcludedTask, EndedTask, Lease, StepRecord, WorkStore};
 use remote::{AttemptKey, Conclude, Concluded, Concluding, label};
@@ -239,8 +239,13 @@ async fn task_results(
     task: u32,
     concluded: &Concluded,
 ) -> Option<Vec<TaskResult>> {
-    let home = JobPaths::new(&attempt.job_dir, job.id).ok()?.task_results(task).ok()?;
-    read(&job.spec.results, home, concluded.results.as_ref()?).await
+    read(&job.spec.results, places(job, attempt, task)?, concluded.results.as_ref()?).await
+}
+
+fn places(job: &Job, attempt: &Attempt, task: u32) -> Option<ResultPlaces> {
+    let paths = JobPaths::new(&attempt.job_dir, job.id).ok()?;
+    let place = AttemptPlace { index: Some(task.saturating_sub(attempt.base)), ..attempt.into() };
+    Some(ResultPlaces { home: paths.task_results(task).ok()?, logs: paths.documented_logs(&place).ok()? })
 }
 
 fn nodes(ended: &EndedRun) -> Vec<NodeName> {
@@ -253,16 +258,16 @@ fn concluding(job: &Job, attempt: &Attempt, ended: &EndedRun, now: Timestamp) ->
     let index = task.saturating_sub(attempt.base);
     let key = attempt.key(job.id);
     let place = AttemptPlace { index: Some(index), ..attempt.into() };
-    let results_dir = paths.task_results(task).ok()?;
+    let places = places(job, attempt, task)?;
     let logs = LogStream::BOTH.map(|stream| paths.log_file(&place, &LogFile::Main(stream)));
     Some(Concluding {
-        role_logs: if job.spec.has_component_logs() { paths.documented_logs(&place).ok()? } else { None },
+        role_logs: places.logs.clone().filter(|_| job.spec.has_component_logs()),
         key: AttemptKey { name: label(key.name.as_str(), Some(index)).parse().ok()?, ..key },
         id: attempt.slurm_id,
         state_dir: paths.task_state(attempt.no, task).ok()?,
         logs: logs.into_iter().flatten().flatten().collect(),
-        results: result_parts(&job.spec.results, &results_dir),
-        results_dir: Some(results_dir),
+        results: result_parts(&job.spec.results, &places),
+        results_dir: Some(places.home),
         status: ended.run.status.cursors(),
         status_backlog: status_backlog(job, now),
         remove: Vec::new(),

@@ -25,7 +25,7 @@ use crate::{
         cosmos::{self, Requested},
         options::{contradictions, moments, options},
         program::ProgramSettings,
-        results::result_rules,
+        results::{check_logs, result_rules},
         secret::Secrets,
         text::Label,
     },
@@ -100,6 +100,11 @@ impl JobSpec {
                           one job for each task";
             faults.add("/array", "unsupported", detail);
         }
+        let programs = work.as_ref().and_then(|work| match work {
+            Work::Components { list } => Some(list.as_slice()),
+            Work::Tao { .. } | Work::Command { .. } => None,
+        });
+        check_logs(&results, programs, &mut faults);
         let required_paths = required_paths(needed, &mut work, &mounts, cluster, &mut faults);
         let resources = fitted(resources, work.as_ref(), requested, &mut faults);
         let exclusive = request_exclusive.or(cluster.submit.exclusive) == Some(true);

@@ -11,16 +11,23 @@ fn rule(name: &str, source: ResultSource) -> ResultRule {
     ResultRule { name: name.parse().unwrap(), source, required: false }
 }
 
+fn places() -> ResultPlaces {
+    ResultPlaces {
+        home: HOME.parse().unwrap(),
+        logs: Some("/lustre/tao/slurm-logs/job-1-7".parse().unwrap()),
+    }
+}
+
 fn file() -> ResultSource {
     ResultSource::JsonFile { path: "scores.json".to_owned() }
 }
 
 fn line() -> ResultSource {
-    ResultSource::JsonLine { prefix: "R:".to_owned(), log: ResultLog::Out }
+    ResultSource::JsonLine { prefix: "R:".to_owned(), log: LogOf { component: None, log: ResultLog::Out } }
 }
 
 fn regex(pattern: &str) -> ResultSource {
-    ResultSource::Regex { pattern: pattern.to_owned(), log: ResultLog::Err }
+    ResultSource::Regex { pattern: pattern.to_owned(), log: LogOf { component: None, log: ResultLog::Err } }
 }
 
 fn bytes(text: impl AsRef<[u8]>) -> PartFound {
@@ -28,7 +35,7 @@ fn bytes(text: impl AsRef<[u8]>) -> PartFound {
 }
 
 fn read(source: ResultSource, found: PartFound) -> Result<Value, String> {
-    let results = read_results(&[rule("a", source)], &HOME.parse().unwrap(), &[found]);
+    let results = read_results(&[rule("a", source)], &places(), &[found]);
     let [TaskResult { value, problem, .. }] = results.try_into().unwrap();
     problem.map_or(Ok(value), Err)
 }
@@ -36,19 +43,31 @@ fn read(source: ResultSource, found: PartFound) -> Result<Value, String> {
 #[test]
 fn each_part_is_asked_for_once() {
     let rules = [rule("a", regex("a")), rule("b", line()), rule("c", regex("c")), rule("d", file())];
-    let parts = result_parts(&rules, &HOME.parse().unwrap());
+    let parts = result_parts(&rules, &places());
     assert_eq!(
         parts,
         [
-            ResultPart::Tail(MainLog::Err),
-            ResultPart::Line { log: MainLog::Out, prefix: "R:".to_owned() },
+            ResultPart::Tail(JobLog::Err),
+            ResultPart::Line { log: JobLog::Out, prefix: "R:".to_owned() },
             ResultPart::File(format!("{HOME}/scores.json").parse().unwrap()),
         ]
     );
     let found = [bytes("a1 c2"), bytes("R:3\n"), bytes("4")];
-    let results = read_results(&rules, &HOME.parse().unwrap(), &found);
+    let results = read_results(&rules, &places(), &found);
     let values: Vec<_> = results.into_iter().map(|result| result.value).collect();
     assert_eq!(values, [json!("a"), json!(3), json!("c"), json!(4)]);
+}
+
+#[test]
+fn the_log_of_a_component_is_that_of_its_first_process() {
+    let log = LogOf { component: Some("score".parse().unwrap()), log: ResultLog::Err };
+    let rules = [rule("a", ResultSource::Regex { pattern: "a".to_owned(), log })];
+    let file = "/lustre/tao/slurm-logs/job-1-7/score/0.err".parse().unwrap();
+    assert_eq!(result_parts(&rules, &places()), [ResultPart::Tail(JobLog::File(file))]);
+    let unknown = ResultPlaces { logs: None, ..places() };
+    assert_eq!(result_parts(&rules, &unknown), []);
+    let found = read_results(&rules, &places(), &[PartFound::Missing]);
+    assert_eq!(found[0].problem.as_deref(), Some("no line in the last MiB of score/0.err matches \"a\""));
 }
 
 #[test_case("{\"loss\": NaN, \"b\": [Infinity, -Infinity], \"t\": \"NaN\"}"
@@ -116,7 +135,7 @@ fn bytes_that_are_no_text_are_shown_as_such() {
 fn all_results_of_a_task_have_a_limit() {
     let rules: Vec<_> = (0..3).map(|n| rule(&format!("r{n}"), file())).collect();
     let half = format!("\"{}\"", "1".repeat(RESULT_BYTES / 2 - 2));
-    let results = read_results(&rules, &HOME.parse().unwrap(), &[bytes(half)]);
+    let results = read_results(&rules, &places(), &[bytes(half)]);
     let problems: Vec<_> = results.iter().map(|result| result.problem.is_some()).collect();
     assert_eq!(problems, [false, false, true]);
 }
@@ -135,7 +154,7 @@ fn a_hostile_expression_takes_a_bounded_time(pattern: &str, text: &str) {
 #[test]
 fn a_file_may_follow_and_a_line_only_if_it_is_required() {
     let rules = [rule("a", file()), rule("b", line()), ResultRule { required: true, ..rule("c", line()) }];
-    let results = read_results(&rules, &HOME.parse().unwrap(), &[PartFound::Missing, PartFound::Missing]);
+    let results = read_results(&rules, &places(), &[PartFound::Missing, PartFound::Missing]);
     assert_eq!(results.iter().map(|result| result.may_follow).collect::<Vec<_>>(), [true, false, true]);
     let stored = TaskResult::stored(&results).unwrap();
     let read = TaskResult::of_stored(Some(&stored), &rules);

@@ -26,8 +26,9 @@ _tao_parameters() {
   local _tao_index='' _tao_json _tao_pairs _tao_pair _tao_value
   while read -r _tao_index _tao_json _tao_pairs && [ "$_tao_index" != "$SLURM_ARRAY_TASK_ID" ]; do :; done <"$_tao_attempt/tasks.list"
   if [ "$_tao_index" != "$SLURM_ARRAY_TASK_ID" ]; then _tao_no_task "its parameters are not in $_tao_attempt/tasks.list"; fi
-  printf '%s' "$_tao_json" | base64 -d >"$_tao_state/.parameters" && mv -f -- "$_tao_state/.parameters" "$TAO_TASK_FILE" \
-    || _tao_no_task "$TAO_TASK_FILE cannot be written"
+  if ! { printf '%s' "$_tao_json" | base64 -d >"$_tao_state/.parameters" && mv -f -- "$_tao_state/.parameters" "$TAO_TASK_FILE"; }; then
+    _tao_no_task "$TAO_TASK_FILE cannot be written"
+  fi
   for _tao_pair in $_tao_pairs; do
     # The last character keeps newlines at the end.
     _tao_value=$(printf '%s' "${_tao_pair#*=}" | base64 -d && echo .) || _tao_no_task 'a parameter cannot be read'

@@ -81,6 +81,7 @@ pub(crate) struct LogParameters {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Which {
     pub(super) role: Option<LogRole>,
+    /// The process of the role.
     pub(super) task: Option<u32>,
     streams: &'static [LogStream],
 }
@@ -110,11 +111,6 @@ impl Which {
         files.sort();
         files
     }
-
-    /// Whether a single log is selected, so that byte offsets make sense.
-    fn is_one(&self) -> bool {
-        self.streams.len() == 1 && (self.role.is_none() || self.task.is_some())
-    }
 }
 
 /// The selected part of each log.
@@ -131,6 +127,8 @@ pub(crate) struct Selection {
     pub(super) attempt: Option<AttemptNo>,
     pub(super) part: Part,
     pub(super) follow: bool,
+    /// Whether it begins at a byte, so that a role's first process is meant.
+    by_bytes: bool,
     /// The task of the job's array.
     pub(super) task: Option<u32>,
 }
@@ -154,7 +152,6 @@ fn which(parameters: &Parameters, by_bytes: bool) -> Result<Which, Problem> {
     }
     let role = role.or_else(|| short.and_then(|role| role.parse().ok()));
     let stream = stream.unwrap_or(if by_bytes { Stream::Out } else { Stream::All });
-    let task = task.or(if by_bytes && role.is_some() { Some(0) } else { None });
     Ok(Which { role, task, streams: stream.parts().1 })
 }
 
@@ -162,14 +159,13 @@ impl Selection {
     /// The selection for this job.
     pub(super) fn of(mut self, job: &Job) -> Result<Self, Problem> {
         let (role, task) = (self.which.role.is_some(), self.which.task);
+        let process = (role && self.by_bytes).then_some(0);
         if job.array.is_none() {
-            return match task {
-                Some(_) if !role => Err(contradiction("task", "needs a role; add the parameter role")),
-                _ => Ok(self),
-            };
-        }
-        if role {
-            return Err(contradiction("role", "the tasks of an array have one log each; leave it out"));
+            if task.is_some() && !role {
+                return Err(contradiction("task", "needs a role; add the parameter role"));
+            }
+            self.which.task = task.or(process);
+            return Ok(self);
         }
         let tasks = job.spec.tasks();
         let needed =
@@ -178,7 +174,7 @@ impl Selection {
         if !tasks.contains(task) {
             return Err(no_such_task(job, task));
         }
-        (self.which.task, self.task) = (None, Some(task));
+        (self.which.task, self.task) = (process, Some(task));
         Ok(self)
     }
 }
@@ -204,7 +200,7 @@ impl FromQuery for Selection {
         }
         let which = which(parameters, offset.is_some())?;
         // Byte offsets of different files are unrelated.
-        if offset.is_some() && !which.is_one() {
+        if offset.is_some() && which.streams.len() > 1 {
             return Err(contradiction("offset", "is a position in one file; use stream=out or stream=err"));
         }
         let part = match (offset, tail) {
@@ -213,6 +209,7 @@ impl FromQuery for Selection {
             (None, None) if follow => Part::Bytes { offset: 0, limit: u64::MAX },
             (None, None) => Part::Tail(DEFAULT_TAIL),
         };
-        Ok(Self { which, attempt: attempt.and_then(AttemptNo::new), part, follow, task: None })
+        let attempt = attempt.and_then(AttemptNo::new);
+        Ok(Self { which, attempt, part, follow, by_bytes: offset.is_some(), task: None })
     }
 }
