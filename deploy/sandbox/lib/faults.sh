@@ -9,6 +9,7 @@ fault_names() {
   for daemon in slurmctld slurmdbd; do
     printf '%s\n' "$daemon"-{stopped,killed,frozen,slow}
   done
+  printf 'slurmctld-few-requests\n'
   for host in "${LOGIN_HOSTS[@]}"; do printf '%s\n' "$host"-{stopped,frozen,cut}; done
   printf '%s\n' sshd-few-sessions login-noise sbatch-{slow,killed,refuses,rate-limited} \
     job-dir-full files-late postgres-{stopped,killed}
@@ -21,6 +22,7 @@ fault_effect() {
   *-stopped) echo 'stopped cleanly until off' ;;
   *-killed) echo 'killed by SIGKILL; down until off' ;;
   *-frozen) echo 'frozen by SIGSTOP: connections open and get no answer' ;;
+  slurmctld-few-requests) echo "limits the requests of a user (BUCKET:RATE:PERIOD = $SANDBOX_FEW_REQUESTS), from 23.02 on" ;;
   slurmctld-slow) echo 'runs for 0.3 s, then not for 3 s, and so on: every answer takes seconds' ;;
   slurmdbd-slow) echo 'runs for 0.3 s, then not for 6 s, and so on: records come late' ;;
   *-cut) echo 'kills the open SSH connections; new ones work' ;;
@@ -126,6 +128,7 @@ fault_begin() {
   *-frozen) freeze "$daemon" >"$FAULTS_DIR/$name" ;;
   slurmctld-slow) stutter "$daemon" 3 0.3 ;;
   slurmdbd-slow) stutter "$daemon" 6 0.3 ;;
+  slurmctld-few-requests) slurmctld_reconfigure ;;
   *-cut) login_cut "$daemon" ;;
   sshd-few-sessions) login_reload ;;
   login-noise) login_noise_on ;;
@@ -146,6 +149,7 @@ fault_undo() {
   esac
   rm -f "$FAULTS_DIR/$name"
   [[ $name != sbatch-* ]] || sbatch_wrapper_update
+  [[ $name != slurmctld-few-requests ]] || slurmctld_stop_reconfigured
 }
 
 # Starts the missing daemon, and waits until it responds.

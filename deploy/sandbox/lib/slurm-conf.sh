@@ -5,6 +5,7 @@ slurm_conf_write() {
   local conf=$SANDBOX_DIR/etc/slurm
   {
     slurm_conf_controller
+    slurm_conf_limits
     slurm_conf_scheduling
     slurm_conf_nodes
     slurm_conf_partitions
@@ -44,7 +45,7 @@ SlurmctldPidFile=$VIEW/run/slurm/slurmctld.pid
 SlurmdPidFile=$VIEW/run/slurm/slurmd-%n.pid
 SlurmctldLogFile=$VIEW/log/slurm/slurmctld.log
 SlurmdLogFile=$VIEW/log/slurm/slurmd-%n.log
-SlurmctldDebug=info
+$(fault_is_on slurmctld-few-requests || printf 'SlurmctldDebug=info')
 SlurmdDebug=info
 RebootProgram=/bin/true
 TreeWidth=65533
@@ -55,6 +56,15 @@ AccountingStorageTRES=gres/gpu
 AccountingStorageEnforce=associations,limits,qos
 AccountingStoreFlags=job_comment,job_script,job_env
 CONF
+}
+
+# Slurm reads the limit only when the controller starts. The log then has a line for each request.
+slurm_conf_limits() {
+  local bucket rate period
+  fault_is_on slurmctld-few-requests || return 0
+  IFS=: read -r bucket rate period <<<"$SANDBOX_FEW_REQUESTS"
+  printf 'SlurmctldParameters=rl_enable,rl_bucket_size=%s,rl_refill_rate=%s,rl_refill_period=%s\n' "$bucket" "$rate" "$period"
+  printf 'SlurmctldDebug=debug3\n'
 }
 
 slurm_conf_scheduling() {

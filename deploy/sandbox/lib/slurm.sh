@@ -6,6 +6,18 @@ slurmctld_up() {
   launch slurmctld ctl setpriv --reuid=slurm --regid=slurm --init-groups slurmctld -D
 }
 
+slurmctld_stop_reconfigured() {
+  slurm_conf_write
+  ! alive slurmctld || stop slurmctld
+}
+
+# Starts the controller again with a new configuration.
+slurmctld_reconfigure() {
+  slurmctld_stop_reconfigured
+  slurmctld_up
+  await_daemon slurmctld 30 inside munged scontrol ping
+}
+
 nodes_up() {
   local node off=()
   for node in "${NODES[@]}"; do

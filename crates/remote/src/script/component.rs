@@ -249,6 +249,7 @@ impl Component {
         }
         if start.records {
             second.push(format!("_tao_failed=\"$_tao_state\"/failed.{}{}", self.name, start.suffix));
+            second.push(format!("_tao_last={}", u8::from(!start.restarts)));
         }
         let mut third = Vec::new();
         if let Some(version) = &self.cuda {

@@ -292,6 +292,7 @@ impl Launcher for Aided {
             ranks: vec![],
             variables: vec![],
             records: false,
+            restarts: false,
             program: program.to_vec(),
         };
         let text = "trap 'echo aid ended >>$SITE/order; exit 9' TERM; echo aid >>$SITE/order; touch $SITE/aided; \

@@ -10,7 +10,7 @@ use std::{
 /// The settings that `sandbox up` wrote.
 pub(crate) struct Sandbox {
     pub(crate) env: HashMap<String, String>,
-    dir: PathBuf,
+    pub(crate) dir: PathBuf,
 }
 
 impl Sandbox {

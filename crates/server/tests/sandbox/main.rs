@@ -35,6 +35,7 @@ mod orphans;
 mod preflight;
 mod requests;
 mod restart;
+mod rpc_budget;
 mod script;
 mod secrets;
 mod service;

@@ -6,7 +6,7 @@ use test_case::test_case;
 use crate::{clusters::learnt, service::Service};
 
 /// A service whose cluster has these settings.
-fn service_with(settings: &str) -> Service {
+pub(crate) fn service_with(settings: &str) -> Service {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), format!("[[clusters]]\nname = \"sandbox\"\n{settings}\n")).unwrap();
     Service::start_with(&[("TAO_SLURM_CONFIG", file.path().to_str().unwrap())])

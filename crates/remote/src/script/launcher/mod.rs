@@ -58,9 +58,12 @@ impl Processes {
 
 /// Runs a process of a launcher that would return a code of its own. The first process to fail leaves its code, before those that
 /// fail because they miss it. A launcher may signal only this shell.
+///
+/// `PyTorch` 1 waits five minutes for the other nodes after a failure. If it does not start processes again, it is ended after ten seconds,
+/// in which a newer one has ended with its own summary.
 const RECORD: &str = r#"
-file=$_tao_failed
-unset _tao_failed
+file=$_tao_failed last=$_tao_last
+unset _tao_failed _tao_last
 trap : INT HUP
 "$@" &
 trap "kill -s TERM $!" TERM
@@ -71,7 +74,11 @@ while kill -0 $! 2>/dev/null; do
   code=$?
 done
 set -C
-if ((code)); then echo "$code" 2>/dev/null >"$file"; fi
+if ((code)); then
+  echo "$code" 2>/dev/null >"$file"
+  # PyTorch reads its options from variables, too.
+  if [ "$last-${PET_MAX_RESTARTS:-0}" = 1-0 ]; then { sleep 10; kill -s TERM "$PPID"; } >/dev/null 2>&1 & fi
+fi
 exit "$code"
 "#;
 
@@ -115,6 +122,8 @@ pub struct Start {
     pub variables: Vec<(EnvKey, Value)>,
     /// Whether its processes write down their codes themselves.
     pub records: bool,
+    /// Whether the launcher may start them again.
+    pub restarts: bool,
     /// What each task runs.
     pub program: Vec<String>,
 }
@@ -131,6 +140,7 @@ impl Start {
             ranks: Vec::new(),
             variables: Vec::new(),
             records: false,
+            restarts: false,
             program: site.argv.to_vec(),
         }
     }
@@ -138,6 +148,8 @@ impl Start {
     /// A launcher on each node, which makes the processes there. `text`: its command, for bash; the words after it come last.
     fn of_launcher(site: &Site<'_>, processes: Processes, text: &str, args: &[String]) -> Self {
         let mut start = Self { tasks_per_node: 1, records: true, ..Self::of(site) };
+        let restarts = |arg: &String| arg.replace('_', "-").starts_with("--max-restarts");
+        start.restarts = args.iter().any(restarts);
         start.ranks.push("--node-rank");
         start.set("NNODES", Value::Text(site.nodes.count.to_string()));
         start.set("NPROC_PER_NODE", Value::Text(processes.on(site).to_string()));
