@@ -1,4 +1,4 @@
-//! Sweeps: how fast a job with 10,000 tasks is in the queue, what a poll of it costs, and how soon tasks that end at once are told.
+//! Sweeps: how fast a job with 10,000 tasks is in the queue, what a poll of it costs, and how soon the end of many tasks is known.
 //! The baseline of the rate is a shell on the login node that runs `sbatch` once for each task.
 
 use std::{
@@ -109,9 +109,13 @@ fn canceled_in_slurm(bench: &Bench, rows: &mut Vec<Row>) -> anyhow::Result<()> {
         seconds.push(until_ended(&watch, &id, Instant::now())?);
     }
     rows.push(
-        Row::of(format!("{} pending tasks end at once: until all are told", grouped(tasks)), "s", &seconds)
-            .at_most(10.0)
-            .note("an administrator cancels the array"),
+        Row::of(
+            format!("{} pending tasks end at once: until all ends are known", grouped(tasks)),
+            "s",
+            &seconds,
+        )
+        .at_most(10.0)
+        .note("an administrator cancels the array"),
     );
     Ok(())
 }
@@ -137,8 +141,12 @@ fn ending(bench: &Bench, rows: &mut Vec<Row>) -> anyhow::Result<()> {
         seconds.push(until_ended(&watch, &id, Instant::now())?);
     }
     rows.push(
-        Row::of(format!("{} running tasks end at once: until all are told", grouped(tasks)), "s", &seconds)
-            .note("includes their ends: up to 0.5 s, and what Slurm needs for each"),
+        Row::of(
+            format!("{} running tasks end at once: until all ends are known", grouped(tasks)),
+            "s",
+            &seconds,
+        )
+        .note("includes their ends: up to 0.5 s, and what Slurm needs for each"),
     );
     Ok(())
 }

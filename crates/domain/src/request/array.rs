@@ -21,7 +21,7 @@ use crate::{
 /// Slurm's default of `MaxArraySize` (slurm.conf(5)): the indices of an array are below it.
 pub const DEFAULT_MAX_ARRAY_SIZE: u32 = 1001;
 const MAX_TASKS: u32 = 100_000;
-/// Some clusters allow millions of indices, and nobody is served by one submission of all.
+/// Some clusters allow millions of indices, but one submission of all would make the list of their parameters long.
 const MOST_PER_PIECE: u32 = 10_001;
 /// The most bytes of the parameters of one attempt's tasks.
 const PIECE_BYTES: usize = 4 * 1024 * 1024;

@@ -194,21 +194,18 @@ pub(super) fn check_logs(rules: &[ResultRule], components: Option<&[JobComponent
         let at = format!("/results/{place}/component");
         let Some(LogOf { component, .. }) = rule.source.log() else { continue };
         match (component, components) {
-            (None, None) => {}
             (None, Some(_)) => {
-                faults.add(
-                    at,
-                    "required",
-                    "must be the step or service that writes it, because each has its own log",
-                );
+                let detail = "must be the step or service that writes it, because each has its own log";
+                faults.add(at, "required", detail);
             }
             (Some(_), None) => {
-                faults.add(at, "contradiction", "is only for a job with steps or services; leave it out")
+                let detail = "is only for a job with steps or services; leave it out";
+                faults.add(at, "contradiction", detail);
             }
             (Some(name), Some(known)) if known.iter().all(|one| one.name != *name) => {
                 faults.add(at, "invalid", format_args!("is {name}, which is no step or service of the job"));
             }
-            (Some(_), Some(_)) => {}
+            (None, None) | (Some(_), Some(_)) => {}
         }
     }
 }

@@ -59,8 +59,8 @@ impl Processes {
 /// Runs a process of a launcher that would return a code of its own. The first process to fail leaves its code, before those that
 /// fail because they miss it. A launcher may signal only this shell.
 ///
-/// `PyTorch` 1 waits five minutes for the other nodes after a failure. If it does not start processes again, it is ended after ten seconds,
-/// in which a newer one has ended with its own summary.
+/// `PyTorch` 1 waits five minutes for the other nodes after a failure, and hears no signal meanwhile. If it does not start processes again,
+/// it is ended after ten seconds, in which a newer one has ended with its own summary.
 const RECORD: &str = r#"
 file=$_tao_failed last=$_tao_last
 unset _tao_failed _tao_last
@@ -77,7 +77,7 @@ set -C
 if ((code)); then
   echo "$code" 2>/dev/null >"$file"
   # PyTorch reads its options from variables, too.
-  if [ "$last-${PET_MAX_RESTARTS:-0}" = 1-0 ]; then { sleep 10; kill -s TERM "$PPID"; } >/dev/null 2>&1 & fi
+  if [ "$last-${PET_MAX_RESTARTS:-0}" = 1-0 ]; then { sleep 10; kill "$PPID"; sleep 5; kill -9 "$PPID"; } >/dev/null 2>&1 & fi
 fi
 exit "$code"
 "#;

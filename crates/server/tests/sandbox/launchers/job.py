@@ -13,7 +13,11 @@ def torch():
     dist.init_process_group("gloo")
     total = torch.tensor([float(dist.get_rank())])
     dist.all_reduce(total)
-    return dist.get_rank(), dist.get_world_size(), int(total.item())
+    found = dist.get_rank(), dist.get_world_size(), int(total.item())
+    # PyTorch 1 may abort at an exit with open connections.
+    dist.barrier()
+    dist.destroy_process_group()
+    return found
 
 
 def mpi():
