@@ -117,10 +117,11 @@ impl RpcBudget {
         RpcTokens { left: tokens.left.min(0), refilled_at: now }
     }
 
-    /// The shortest time between two polls. While at least half of the bucket is left, polls keep the pace of the cluster;
-    /// otherwise they leave half of the refill to submissions.
+    /// The shortest time between two polls. While half of the bucket is left, and enough for a submission, polls keep the pace of the
+    /// cluster; otherwise they leave half of the refill to submissions.
     pub fn poll_interval(self, tokens: RpcTokens, rpcs: u32) -> Duration {
-        if tokens.left.saturating_mul(2) >= i64::from(self.size()) {
+        let half = self.size().div_ceil(2);
+        if tokens.left >= i64::from(half.max(self.reserve(Urgency::Submit) + 1)) {
             return Duration::ZERO;
         }
         self.interval(rpcs, SHARE_OF_POLLS)

@@ -10,7 +10,7 @@ use std::{
 /// The settings that `sandbox up` wrote.
 pub(crate) struct Sandbox {
     pub(crate) env: HashMap<String, String>,
-    pub(crate) dir: PathBuf,
+    dir: PathBuf,
 }
 
 impl Sandbox {

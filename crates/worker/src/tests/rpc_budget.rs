@@ -178,14 +178,14 @@ impl Service {
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_hundred_jobs_finish_and_the_site_refuses_no_request() {
+async fn a_thousand_jobs_finish_and_the_site_refuses_no_request() {
     let service = Service::start(Some(SITE));
-    let ids = service.accept(1..=200);
+    let ids = service.accept(1..=1000);
     service.run_jobs(&ids);
-    service.until(Duration::from_hours(3), || service.have_ended(&ids)).await;
+    service.until(Duration::from_hours(12), || service.have_ended(&ids)).await;
     assert_eq!(service.requests.refused(SITE), Vec::<String>::new());
     let all = service.requests.all();
-    assert_eq!(all.iter().filter(|(_, name, _)| *name == "submit").map(|(.., rpcs)| rpcs).sum::<u32>(), 200);
+    assert_eq!(all.iter().filter(|(_, name, _)| *name == "submit").map(|(.., rpcs)| rpcs).sum::<u32>(), 1000);
     assert!(all.iter().any(|(_, name, _)| *name == "poll"), "polls starve");
 }
 

@@ -121,3 +121,11 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn polls_leave_half_of_the_refill_when_a_submission_would_wait() {
+    let budget = RpcBudget { burst: 20, per_minute: 40 };
+    let interval = |left| budget.poll_interval(RpcTokens { left, refilled_at: Timestamp::UNIX_EPOCH }, 3);
+    // A submission needs 13 tokens of 15.
+    assert_eq!((interval(13), interval(12)), (Duration::ZERO, Duration::from_secs(9)));
+}
