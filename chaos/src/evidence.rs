@@ -1,6 +1,6 @@
 //! Collects the final state of the cluster and of the service.
 
-use std::{collections::HashMap, fs, thread, time::Duration};
+use std::{collections::HashMap, fmt, fs, thread, time::Duration};
 
 use anyhow::Context;
 use chrono::DateTime;
@@ -19,7 +19,8 @@ use crate::{
 
 #[derive(Debug)]
 pub(crate) struct Evidence {
-    pub(crate) cases: Vec<(Uuid, Case)>,
+    /// By the job's id; of a task with its number after it.
+    pub(crate) cases: Vec<(String, Case)>,
     /// Slurm jobs with our prefix that belong to no job of the service.
     pub(crate) unknown_jobs: Vec<String>,
     pub(crate) refused: Vec<String>,
@@ -50,38 +51,63 @@ pub(crate) fn gather(
     let controller_killed = faults.iter().any(|one| one.fault == "slurmctld killed");
     let mut cases = Vec::new();
     for (id, record) in jobs.iter().filter(|(_, record)| record.accepted.is_some()) {
-        let reported = repeat(|| reported(service, *id), || thread::sleep(Duration::from_secs(1)))?;
-        let exit_records =
-            reported.as_ref().map(|reported| exit_records(sandbox, *id, reported)).unwrap_or_default();
-        let rows = rows.get(id).cloned().unwrap_or_default();
-        let told_ids = reported.iter().flat_map(|reported: &Reported| &reported.attempts);
-        let attempts: Vec<(u64, u32)> = told_ids
-            .filter_map(|(attempt, slurm_id)| Some(((*slurm_id)?, *attempt)))
-            .chain(rows.iter().map(|row| (row.slurm_id, row.attempt)))
-            .collect();
-        cases.push((
-            *id,
-            Case {
-                kind: record.kind,
-                cancel_sent: record.cancel_sent,
-                runs: runs(sandbox, run, *id, &attempts),
-                rows,
-                exit_records,
-                queued: queue
-                    .iter()
-                    .filter(|(_, name)| job_of(name).is_some_and(|(own, _)| own == *id))
-                    .map(|(id, _)| *id)
-                    .collect(),
-                disk_full: disk_full.clone(),
-                controller_killed,
-                reported,
-            },
-        ));
+        let of_job = repeat(|| reported(service, *id), || thread::sleep(Duration::from_secs(1)))?;
+        let told = of_job.iter().flat_map(|reported: &Reported| reported.attempts.clone());
+        let told: Vec<(u64, u32)> =
+            told.filter_map(|(attempt, slurm_id)| Some((slurm_id?, attempt))).collect();
+        let tasks: Vec<Option<u32>> =
+            record.kind.tasks().map_or(vec![None], |tasks| tasks.map(Some).collect());
+        for task in tasks {
+            let place = Place { id: *id, task };
+            let reported = match (task, &of_job) {
+                (Some(task), Some(of_job)) => repeat(
+                    || reported_task(service, *id, task, of_job),
+                    || thread::sleep(Duration::from_secs(1)),
+                )?,
+                (_, of_job) => of_job.clone(),
+            };
+            let exit_records =
+                of_job.as_ref().map(|of_job| exit_records(sandbox, place, of_job)).unwrap_or_default();
+            let rows = rows.get(&place).cloned().unwrap_or_default();
+            let attempts: Vec<(u64, u32)> =
+                told.iter().copied().chain(rows.iter().map(|row| (row.slurm_id, row.attempt))).collect();
+            let own = queue.iter().filter(|(_, name)| job_of(name).is_some_and(|(own, _)| own == *id));
+            cases.push((
+                place.to_string(),
+                Case {
+                    kind: task.map_or(record.kind, |task| record.kind.of_task(task)),
+                    cancel_sent: record.cancel_sent,
+                    runs: runs(sandbox, run, place, &attempts),
+                    rows,
+                    exit_records,
+                    queued: own.map(|(id, _)| *id).collect(),
+                    disk_full: disk_full.clone(),
+                    controller_killed,
+                    reported,
+                },
+            ));
+        }
     }
     let known = |name: &str| job_of(name).is_none_or(|(id, _)| jobs.contains_key(&id));
     let unknown_jobs =
         queue.iter().filter(|(_, name)| !known(name)).map(|(id, name)| format!("{id} {name}")).collect();
     Ok(Evidence { cases, unknown_jobs, refused })
+}
+
+/// A job, or a task of its array.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Place {
+    id: Uuid,
+    task: Option<u32>,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.task {
+            Some(task) => write!(f, "{}/{task}", self.id),
+            None => self.id.fmt(f),
+        }
+    }
 }
 
 /// The job and the attempt of a Slurm job name, if it is ours.
@@ -95,10 +121,10 @@ fn job_of(name: &str) -> Option<(Uuid, u32)> {
 /// The exit codes of a batch script that found that it must not start.
 const STOPPED: [&str; 3] = ["119:0", "120:0", "123:0"];
 
-fn accounting(sandbox: &Sandbox, ledger: &Ledger) -> anyhow::Result<HashMap<Uuid, Vec<Row>>> {
+fn accounting(sandbox: &Sandbox, ledger: &Ledger) -> anyhow::Result<HashMap<Place, Vec<Row>>> {
     let minutes = ((now() - ledger.began()) / 60.0).ceil() + 1.0;
     let since = format!("now-{minutes:.0}minutes");
-    let columns = "JobIDRaw,JobName,State,End,ExitCode";
+    let columns = "JobID,JobName,State,End,ExitCode";
     let text = sandbox.ask(&[
         "env",
         "SLURM_TIME_FORMAT=%s",
@@ -113,14 +139,16 @@ fn accounting(sandbox: &Sandbox, ledger: &Ledger) -> anyhow::Result<HashMap<Uuid
         "-o",
         columns,
     ]);
-    let mut rows: HashMap<Uuid, Vec<Row>> = HashMap::new();
+    let mut rows: HashMap<Place, Vec<Row>> = HashMap::new();
     for line in text.context("sacct at the end")?.lines() {
         let fields: Vec<&str> = line.split('|').collect();
         let [slurm_id, name, state, ended, exit] = fields[..] else { continue };
-        let (Some((id, attempt)), Ok(slurm_id)) = (job_of(name), slurm_id.parse()) else { continue };
+        let (Some((id, attempt)), Some((slurm_id, task))) = (job_of(name), slurm_place(slurm_id)) else {
+            continue;
+        };
         let state = state.split(' ').next().unwrap_or_default().to_owned();
         let stopped = STOPPED.contains(&exit);
-        rows.entry(id).or_default().push(Row {
+        rows.entry(Place { id, task }).or_default().push(Row {
             slurm_id,
             attempt,
             state,
@@ -131,9 +159,20 @@ fn accounting(sandbox: &Sandbox, ledger: &Ledger) -> anyhow::Result<HashMap<Uuid
     Ok(rows)
 }
 
+/// The id of a Slurm job, or of an array with the index of a task, which is the task's number here. None for tasks that are still in
+/// one row: they have not begun.
+fn slurm_place(text: &str) -> Option<(u64, Option<u32>)> {
+    Some(match text.split_once('_') {
+        Some((array, index)) => (array.parse().ok()?, Some(index.parse().ok()?)),
+        None => (text.parse().ok()?, None),
+    })
+}
+
 /// Reads the job's own records: `begin ID RESTART TIME`, `beat ID RESTART TIME` while it runs, and `end ID RESTART CODE TIME`.
-fn runs(sandbox: &Sandbox, run: &str, id: Uuid, attempts: &[(u64, u32)]) -> Vec<Run> {
-    let text = fs::read_to_string(sandbox.local(&format!("{}/{id}", run_dir(run)))).unwrap_or_default();
+fn runs(sandbox: &Sandbox, run: &str, place: Place, attempts: &[(u64, u32)]) -> Vec<Run> {
+    let Place { id, task } = place;
+    let name = task.map_or(id.to_string(), |task| format!("{id}.{task}"));
+    let text = fs::read_to_string(sandbox.local(&format!("{}/{name}", run_dir(run)))).unwrap_or_default();
     read_runs(&text, attempts)
 }
 
@@ -196,11 +235,36 @@ fn reported(service: &Service, id: Uuid) -> anyhow::Result<Option<Reported>> {
     }))
 }
 
+/// The service's report of a task of a job.
+fn reported_task(
+    service: &Service,
+    id: Uuid,
+    task: u32,
+    of_job: &Reported,
+) -> anyhow::Result<Option<Reported>> {
+    let Some(found) = service.read(&format!("/jobs/{id}/tasks/{task}"))? else { return Ok(None) };
+    let status = match found["status"].as_str().unwrap_or_default() {
+        "done" => "Done",
+        "error" => "Error",
+        "canceled" => "Canceled",
+        other => other,
+    };
+    let newest = found["attempt"].as_u64().and_then(|number| u32::try_from(number).ok());
+    let attempts = of_job.attempts.iter().filter(|(attempt, _)| Some(*attempt) == newest);
+    Ok(Some(Reported {
+        status: status.to_owned(),
+        message: found["message"].as_str().unwrap_or_default().to_owned(),
+        finished: None,
+        attempts: attempts.copied().collect(),
+    }))
+}
+
 /// The exit records, `ID RESTART CODE TIME`, one per attempt.
-fn exit_records(sandbox: &Sandbox, id: Uuid, reported: &Reported) -> Vec<ExitRecord> {
+fn exit_records(sandbox: &Sandbox, Place { id, task }: Place, reported: &Reported) -> Vec<ExitRecord> {
     let Ok(base) = sandbox.var("SLURM_BASE_RESULTS_DIR") else { return Vec::new() };
     let record = |attempt: u32| {
-        let file = sandbox.local(&format!("{base}/state/{id}/{attempt}/exit"));
+        let below = task.map(|task| format!("/tasks/{task}")).unwrap_or_default();
+        let file = sandbox.local(&format!("{base}/state/{id}/{attempt}{below}/exit"));
         let text = fs::read_to_string(file).ok()?;
         let words: Vec<&str> = text.lines().next()?.split(' ').collect();
         let [slurm_id, restart, code, at] = words[..] else { return None };
@@ -218,7 +282,7 @@ fn exit_records(sandbox: &Sandbox, id: Uuid, reported: &Reported) -> Vec<ExitRec
 impl Evidence {
     /// All evidence, to investigate a run that is not clean.
     pub(crate) fn json(&self) -> Value {
-        let case = |(id, case): &(Uuid, Case)| json!({"id": id, "case": format!("{case:?}"), "found": format!("{:?}", case.judge())});
+        let case = |(id, case): &(String, Case)| json!({"id": id, "case": format!("{case:?}"), "found": format!("{:?}", case.judge())});
         json!({"jobs": self.cases.iter().map(case).collect::<Vec<_>>(), "unknown_jobs": self.unknown_jobs, "refused": self.refused})
     }
 }
@@ -249,6 +313,13 @@ mod tests {
         assert_eq!(two, [(1, 1.5, None), (2, 6.0, Some((0, 7.0)))]);
         let one = attempts(&[(2, 1), (3, 2)]);
         assert_eq!(one, [(1, 1.5, None), (1, 6.0, Some((0, 7.0)))], "the attempt ran twice");
+    }
+
+    #[test]
+    fn the_tasks_of_an_array_have_its_id_and_their_index() {
+        assert_eq!(slurm_place("25"), Some((25, None)));
+        assert_eq!(slurm_place("25_3"), Some((25, Some(3))));
+        assert_eq!(slurm_place("25_[2-3%2]"), None);
     }
 
     #[test]

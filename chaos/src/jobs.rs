@@ -22,10 +22,19 @@ pub(crate) enum Kind {
     Preemptible,
     /// A training in a container.
     Training,
+    /// Two steps and a service beside them; the second step is a short command.
+    Steps,
+    /// An array of [`TASKS`] short commands. The first run of one of them fails with a hardware error.
+    Sweep,
 }
 
+/// The tasks of a sweep.
+pub(crate) const TASKS: u32 = 4;
+/// The one that fails first.
+const UNLUCKY: u32 = 1;
+
 /// The weight of each kind.
-const WEIGHTS: [(Kind, u32); 7] = [
+const WEIGHTS: [(Kind, u32); 9] = [
     (Kind::Short, 40),
     (Kind::Failing, 12),
     (Kind::HardwareFailure, 8),
@@ -33,6 +42,8 @@ const WEIGHTS: [(Kind, u32); 7] = [
     (Kind::Long, 16),
     (Kind::Preemptible, 5),
     (Kind::Training, 15),
+    (Kind::Steps, 10),
+    (Kind::Sweep, 8),
 ];
 
 /// What its owner does with an active job.
@@ -60,6 +71,20 @@ impl Kind {
         self != Self::Failing
     }
 
+    /// The numbers of its tasks; none without an array.
+    pub(crate) fn tasks(self) -> Option<std::ops::Range<u32>> {
+        (self == Self::Sweep).then_some(0..TASKS)
+    }
+
+    /// What one of its tasks does.
+    pub(crate) fn of_task(self, task: u32) -> Self {
+        match self {
+            Self::Sweep if task == UNLUCKY => Self::HardwareFailure,
+            Self::Sweep => Self::Short,
+            other => other,
+        }
+    }
+
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Short => "short",
@@ -69,9 +94,14 @@ impl Kind {
             Self::Long => "long",
             Self::Preemptible => "preemptible",
             Self::Training => "training",
+            Self::Steps => "steps",
+            Self::Sweep => "sweep",
         }
     }
 }
+
+/// Writes what a node's kernel writes when a GPU fails.
+const XID: &str = "echo 'NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.' >&2";
 
 pub(crate) fn plan(rng: &mut StdRng, run: &str) -> Planned {
     let id = uuid::Builder::from_random_bytes(rng.random()).into_uuid();
@@ -90,19 +120,19 @@ fn body(rng: &mut StdRng, id: Uuid, kind: Kind, notes: &str, kill: &str) -> Valu
     let long = format!("work {}", rng.random_range(12..35_u32) * 10);
     let first = format!("if [ ! -e {notes}.first ]; then touch {notes}.first; ");
     let (work, code) = match kind {
-        Kind::Short => (short, 0),
+        Kind::Short | Kind::Steps => (short, 0),
         Kind::Failing => (format!("{short}; echo 'ValueError: num_classes must be 20' >&2"), 3),
-        Kind::HardwareFailure => (
-            format!(
-                "{first}echo 'NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.' >&2; exit 1; fi; {short}"
-            ),
-            0,
-        ),
+        Kind::HardwareFailure => (format!("{first}{XID}; exit 1; fi; {short}"), 0),
+        Kind::Sweep => {
+            (format!("if [ $TAO_TASK = {UNLUCKY} ]; then {first}{XID}; exit 1; fi; fi; {short}"), 0)
+        }
         Kind::NodeKilling => (format!("{first}touch {kill}/$(hostname); work 250; fi; {short}"), 0),
         Kind::Long | Kind::Preemptible => (long, 0),
         Kind::Training => return training(rng, id, notes),
     };
-    let me = "${SLURM_JOB_ID} ${SLURM_RESTART_COUNT:-0}";
+    let me = "${SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID} ${SLURM_RESTART_COUNT:-0}";
+    // Each task of an array has notes of its own.
+    let notes = if kind == Kind::Sweep { format!("{notes}.$TAO_TASK") } else { notes.to_owned() };
     // Tenths of a second.
     let work_by_beats = format!(
         "work() {{ for ((left = $1; left > 0; left -= 5)); do\n\
@@ -116,6 +146,15 @@ fn body(rng: &mut StdRng, id: Uuid, kind: Kind, notes: &str, kill: &str) -> Valu
         "id": id, "command": command, "use_requeue": rng.random_bool(0.7),
         "resources": {"num_gpus": 0, "cpus_per_task": 1, "time_hours": 0.1},
     });
+    if kind == Kind::Sweep {
+        body["array"] = json!({"indices": format!("0-{}", TASKS - 1), "max_parallel": 2});
+    }
+    if kind == Kind::Steps {
+        let command = body.as_object_mut().and_then(|body| body.remove("command"));
+        body["services"] = json!([{"name": "beside", "command": "exec sleep 3600"}]);
+        body["steps"] =
+            json!([{"name": "prepare", "command": "sleep 0.2"}, {"name": "work", "command": command}]);
+    }
     if kind == Kind::Preemptible {
         body["use_requeue"] = true.into();
         body["resources"] =
