@@ -66,6 +66,12 @@ impl TaskCounts {
     pub const fn ended(&self) -> u32 {
         self.done + self.error + self.canceled
     }
+
+    /// The tasks that wait fail with their job, of which nothing more is submitted.
+    pub(crate) const fn fail_pending(&mut self) {
+        self.error += self.pending;
+        self.pending = 0;
+    }
 }
 
 /// The state of a task.

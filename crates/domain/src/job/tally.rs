@@ -73,6 +73,8 @@ impl Job {
             Some((Some(TaskOutcome::Canceled), _)) => TaskStatus::Canceled,
             Some((None, true)) => TaskStatus::Running,
             _ if array.dropped.contains(task) => TaskStatus::Canceled,
+            // Slurm has rejected its submission.
+            _ if self.phase == Phase::Ended => TaskStatus::Error,
             _ => TaskStatus::Pending,
         }
     }
@@ -148,6 +150,7 @@ impl Job {
                 self.status = Status::Running;
                 return (self, Some(now));
             }
+            array.counts.fail_pending();
             return (self, due_at);
         }
         let is_put_off = matches!(self.phase, Phase::Queued | Phase::Submitting | Phase::RetryWait);
@@ -217,6 +220,7 @@ impl Job {
             self.attempt.as_ref().is_some_and(|attempt| attempt.is_open() && attempt.slurm_id.is_none());
         let Some(array) = &mut self.array else { return (self, None) };
         if let (Some(refusal), false) = (array.refusal.clone(), in_slurm) {
+            array.counts.fail_pending();
             let message = format!("{refusal} {}", said(&array.counts));
             array.unsubmitted = TaskSet::default();
             self.end(Status::Error, message, now);

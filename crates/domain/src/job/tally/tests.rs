@@ -144,7 +144,21 @@ fn a_rejected_piece_ends_the_job_when_the_others_have_ended() {
     assert_eq!(job.phase, Phase::InQueue, "one of the first piece still waits");
     let (job, _) = job.tally(&[(no(1), tally(0, &[TaskOutcome::Done; 4]))], T0);
     assert_eq!(job.status, Status::Error);
-    assert!(job.message.starts_with("Slurm rejected the job: no. 4 of 6 tasks done"), "{}", job.message);
+    assert_eq!(job.message, "Slurm rejected the job: no. 4 of 6 tasks done, 2 failed.");
+    assert_eq!(job.task_status(5, None), TaskStatus::Error);
+}
+
+#[test]
+fn the_tasks_of_a_job_that_slurm_rejects_have_failed() {
+    let mut job = array_job("0-5");
+    let mut attempt = job.new_attempt("/lustre/tao".parse().unwrap(), T0).unwrap();
+    job.assign_tasks(&mut attempt, 4);
+    job.begin_attempt(attempt);
+    job.end(Status::Error, "Slurm rejected the job: no.".to_owned(), T0);
+    let (job, _) = job.after_piece(None, T0);
+    let counts = TaskCounts { total: 6, error: 6, ..TaskCounts::default() };
+    assert_eq!((job.phase, job.array.as_ref().unwrap().counts), (Phase::Ended, counts));
+    assert_eq!(job.task_status(5, None), TaskStatus::Error);
 }
 
 #[test]
