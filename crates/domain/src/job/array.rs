@@ -67,7 +67,7 @@ impl TaskCounts {
         self.done + self.error + self.canceled
     }
 
-    /// The tasks that wait fail with their job, of which nothing more is submitted.
+    /// The tasks that wait fail with their job: nothing more is submitted.
     pub(crate) const fn fail_pending(&mut self) {
         self.error += self.pending;
         self.pending = 0;
