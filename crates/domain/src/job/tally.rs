@@ -125,6 +125,7 @@ impl Job {
         due_at: Option<Timestamp>,
         now: Timestamp,
     ) -> (Self, Option<Timestamp>) {
+        let in_slurm = self.attempts_in_slurm().next().is_some();
         let Some(array) = &mut self.array else { return (self, due_at) };
         let unsent = self.attempt.as_ref().filter(|attempt| !attempt.is_open() && attempt.slurm_id.is_none());
         if let (Some(attempt), Status::Canceled | Status::Paused) = (unsent, self.status) {
@@ -142,7 +143,7 @@ impl Job {
         }
         if self.phase == Phase::Ended {
             // Slurm has rejected one of several attempts: the others go on.
-            let had_more = array.counts.ended() > 0 || !array.earlier.is_empty();
+            let had_more = array.counts.ended() > 0 || in_slurm;
             if self.status == Status::Error && had_more {
                 array.refusal = Some(self.message.clone());
                 self.finished_at = None;

@@ -17,6 +17,7 @@ use crate::{
     },
     progress::summary::Progress,
     request::spec::JobSpec,
+    run::plan::Transition,
 };
 
 const CANCELED_LOCALLY: &str = "Canceled before it reached Slurm.";
@@ -136,6 +137,17 @@ impl Job {
         let mut job = self.clone();
         job.end(Status::Canceled, CANCELED_LOCALLY.to_owned(), now);
         job
+    }
+
+    /// The job when nothing can be submitted for it, and when it is due again: its tasks in Slurm go on.
+    pub fn unstageable(&self, why: &str, now: Timestamp) -> Transition {
+        let mut job = self.clone();
+        let in_slurm = |attempt: &Attempt| attempt.is_open() && attempt.slurm_id.is_some();
+        let earlier = job.attempt.clone().filter(|attempt| self.array.is_some() && in_slurm(attempt));
+        job.end(Status::Error, why.to_owned(), now);
+        job.attempt = earlier.or(job.attempt);
+        let (job, due_at) = job.after_piece(None, now);
+        Transition { job, due_at }
     }
 
     /// Allows these nodes again although they failed: without them Slurm finds no place for the job.

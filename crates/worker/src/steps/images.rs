@@ -7,8 +7,8 @@ use std::{collections::HashMap, time::Duration};
 
 use chrono::TimeDelta;
 use domain::{
-    Attempt, Conversion, ImageChoice, ImageRef, Job, JobId, LaunchImage, Phase, cached_image, choose_image,
-    run_unconverted, wants_fresh,
+    Attempt, Conversion, ImageChoice, ImageRef, Job, JobId, LaunchImage, Phase, Transition, cached_image,
+    choose_image, run_unconverted, wants_fresh,
 };
 use persistence::{ImageRequest, Lease, StepRecord, WorkStore};
 
@@ -74,7 +74,8 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                     settled.jobs.push(job);
                 }
                 ImageChoice::Refused { message } => {
-                    unsettled.refused.push(done(self.unstageable(&job, &message), None));
+                    let Transition { job, due_at } = job.unstageable(&message, now);
+                    unsettled.refused.push(done(job, due_at));
                 }
                 ImageChoice::Wait { message, reopen } => {
                     if let Some(conversion) = conversion {

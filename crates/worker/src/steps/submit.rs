@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use domain::{
-    Attempt, DEFAULT_MAX_ARRAY_SIZE, Job, Phase, Secrets, Status, SubmitOutcome, Transition, after_submit,
-    excluded, plan_submission,
+    Attempt, DEFAULT_MAX_ARRAY_SIZE, Job, Phase, Secrets, SubmitOutcome, Transition, after_submit, excluded,
+    plan_submission,
 };
 use persistence::{Lease, WorkStore};
 use remote::{AttemptKey, Cancel, SubmitAnswer, SubmitBatch};
@@ -181,14 +181,8 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             );
             return Unsubmitted::new(&intent.job, done(job, due_at));
         }
-        Unsubmitted::new(&intent.job, done(self.unstageable(&intent.job, why), None))
-    }
-
-    pub(crate) fn unstageable(&self, job: &Job, why: &str) -> Job {
-        let mut job = job.canceled_locally(self.clock.now());
-        job.status = Status::Error;
-        why.clone_into(&mut job.message);
-        job
+        let Transition { job, due_at } = intent.job.unstageable(why, self.clock.now());
+        Unsubmitted::new(&intent.job, done(job, due_at))
     }
 
     fn judge(&self, intents: &[Intent], answers: &Result<Vec<SubmitAnswer>, LinkError>) -> Vec<Unsubmitted> {

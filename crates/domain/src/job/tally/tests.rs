@@ -9,7 +9,7 @@ use crate::{
     fixtures::command_job,
     job::array::TaskOutcome,
     request::array::{ArrayTasks, JobArray},
-    run::plan::{Step, plan},
+    run::plan::{Step, Transition, plan},
 };
 
 const T0: Timestamp = DateTime::UNIX_EPOCH;
@@ -146,6 +146,20 @@ fn a_rejected_piece_ends_the_job_when_the_others_have_ended() {
     assert_eq!(job.status, Status::Error);
     assert_eq!(job.message, "Slurm rejected the job: no. 4 of 6 tasks done, 2 failed.");
     assert_eq!(job.task_status(5, None), TaskStatus::Error);
+}
+
+#[test]
+fn a_piece_that_cannot_be_submitted_does_not_end_the_others() {
+    let mut job = array_job("0-5");
+    submit_piece(&mut job, 7);
+    job.phase = Phase::Queued;
+    let Transition { job, due_at } = job.unstageable("The image is gone.", T0);
+    assert_eq!((job.phase, job.status, due_at), (Phase::InQueue, Status::Running, Some(T0)));
+    assert_eq!(job.attempts_in_slurm().count(), 1, "it runs");
+    let (job, _) = job.tally(&[(no(1), tally(0, &[TaskOutcome::Done; 4]))], T0);
+    assert_eq!(job.message, "The image is gone. 4 of 6 tasks done, 2 failed.");
+    let alone = array_job("0-5").unstageable("The image is gone.", T0).job;
+    assert_eq!((alone.phase, alone.array.unwrap().counts.error), (Phase::Ended, 6));
 }
 
 #[test]
