@@ -26,6 +26,7 @@ sandbox_up() {
   users_make
   lustre_up
   paths_make
+  launchers_copy
   network_up
   hosts_write
   gpus_make
@@ -57,6 +58,14 @@ sandbox_install() {
   packages_install
   rootfs_make
   unlock
+}
+
+# Ray, Accelerate and DeepSpeed for the tests of launchers, if `ci/setup --test` has installed them: the nodes see this directory.
+launchers_copy() {
+  local source=$HERE/../../.tools/launchers copy=$SANDBOX_DIR/launchers
+  if [[ ! -e $source/installed ]] || cmp --silent "$source/installed" "$copy/installed"; then return; fi
+  rm -rf "$copy"
+  cp -al "$source" "$copy" 2>/dev/null || cp -a "$source" "$copy"
 }
 
 # Concurrent commands would undo each other's work.

@@ -17,7 +17,8 @@ use crate::{
 };
 
 const PROGRAM: &str = include_str!("launchers/job.py");
-const TOOLS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../.tools/launchers/bin");
+/// Where the nodes see what `ci/setup --test` has installed.
+const TOOLS: &str = "/run/tao-slurm-sandbox/root/launchers/bin";
 
 /// A job of `program` on so many nodes, which works, fails or hangs.
 fn job(launcher: &Value, program: &str, nodes: u32, end: &str) -> Value {
