@@ -98,10 +98,12 @@ fn plan_array(job: &Job, array: &ArrayState, now: Timestamp) -> Step {
 }
 
 /// When a run that goes on must release its nodes: at once if there is a reason to kill it, and some time after it has reported
-/// SUCCESS or FAILURE.
+/// SUCCESS or FAILURE. A report from before its start is of an execution that Slurm has requeued unseen.
 pub fn released_at(run: &Run, graces: &Graces) -> Option<Timestamp> {
+    let started_at = run.started_at.filter(|_| run.phase() == Phase::Running)?;
     let at_once = run.kill_reason.as_ref().map(|_| Timestamp::UNIX_EPOCH);
-    at_once.or(run.progress.final_status_at.map(|at| at + graces.release))
+    let reported_at = run.progress.final_status_at.filter(|at| *at >= started_at);
+    at_once.or(reported_at.map(|at| at + graces.release))
 }
 
 /// A job after a step, and when it is due again.

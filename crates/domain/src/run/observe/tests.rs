@@ -288,8 +288,14 @@ fn a_clock_that_cannot_be_right_is_not_believed(at: i64) {
 #[test]
 fn a_job_that_outlives_its_last_word_needs_a_step() {
     let mut running = queued(&submitted_job(), SlurmState::Running, "None").unwrap().job;
-    running.run.progress.final_status_at = Some(T0 - TimeDelta::minutes(2));
-    assert!(queued(&running, SlurmState::Running, "None").unwrap().step_due);
+    let row = row(&running, SlurmState::Running, "None");
+    let seen = Observation { queue: Some(&row), queue_answered: true, ..Observation::default() };
+    let step_due = |running: &Job| see(running, &seen, 130).is_some_and(|next| next.step_due);
+    let started_at = running.run.started_at.unwrap();
+    running.run.progress.final_status_at = Some(started_at);
+    assert!(step_due(&running));
+    running.run.progress.final_status_at = Some(started_at - TimeDelta::seconds(1));
+    assert!(!step_due(&running), "an execution before this one has said so");
 }
 
 #[test]
