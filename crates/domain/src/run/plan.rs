@@ -9,6 +9,7 @@ use crate::{
         status::Phase,
         stored::{DesiredState, Job},
     },
+    progress::status_files::CLOCKS_AGREE,
     run::{exclusion::relax_exclusions, graces::Graces},
 };
 
@@ -100,10 +101,11 @@ fn plan_array(job: &Job, array: &ArrayState, now: Timestamp) -> Step {
 /// When a run that goes on must release its nodes: at once if there is a reason to kill it, and some time after it has reported
 /// SUCCESS or FAILURE. A report from before its start is of an execution that Slurm has requeued unseen.
 pub fn released_at(run: &Run, graces: &Graces) -> Option<Timestamp> {
-    let started_at = run.started_at.filter(|_| run.phase() == Phase::Running)?;
     let at_once = run.kill_reason.as_ref().map(|_| Timestamp::UNIX_EPOCH);
-    let reported_at = run.progress.final_status_at.filter(|at| *at >= started_at);
-    at_once.or(reported_at.map(|at| at + graces.release))
+    let is_earlier = |at: Timestamp| run.started_at.is_some_and(|started_at| at < started_at - CLOCKS_AGREE);
+    let reported_at = run.progress.final_status_at.filter(|at| !is_earlier(*at));
+    let released_at = at_once.or(reported_at.map(|at| at + graces.release));
+    released_at.filter(|_| run.phase() == Phase::Running)
 }
 
 /// A job after a step, and when it is due again.
