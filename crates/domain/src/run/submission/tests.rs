@@ -198,6 +198,7 @@ fn a_send_that_never_began_is_sent_again_at_once() {
 #[test]
 fn a_job_that_outlives_its_last_word_is_freed_from_its_nodes() {
     let mut job = Job { phase: Phase::Running, ..submitted_job() };
+    job.run.state = Some(slurm::SlurmState::Running);
     job.run.progress.final_status_at = Some(T0);
     assert_eq!(planned(&job), Step::Rest);
     assert_eq!(plan(&job, &Graces::default(), T0 + TimeDelta::minutes(2)), Step::Cancel);
