@@ -2,7 +2,7 @@
 //! process, and is canceled. Nothing of a job stays on a node.
 //!
 //! They need the packages of `ci/setup --test` on the nodes. The machines of Slurm 22.05 have those of the host; the root file
-//! system of 24.11 has none of them, so there only the launchers that need none are tested.
+//! system of 24.11 has none of them, and no Python.
 
 use std::time::Duration;
 
@@ -84,7 +84,9 @@ fn works_fails_and_is_canceled(service: &Service, job: impl Fn(&str) -> Value, l
 #[test_case(&json!("per_node"), &["rank 0 of 2: 0", "rank 1 of 2: 1"]; "per_node")]
 fn without_a_program_of_its_own(launcher: &Value, lines: &[&str]) {
     let service = Service::start();
-    works_fails_and_is_canceled(&service, |end| job(launcher, "alone", 2, end), lines);
+    if are_installed(&service) {
+        works_fails_and_is_canceled(&service, |end| job(launcher, "alone", 2, end), lines);
+    }
 }
 
 #[test_case(&json!({"kind": "torchrun", "nproc_per_node": 2}), 3, &["rank 0 of 6: 15", "rank 5 of 6: 15"]; "torchrun")]
