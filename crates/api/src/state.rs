@@ -177,7 +177,7 @@ pub(crate) struct Shared {
     pages: Semaphore,
 }
 
-/// The most pages of lists that are made at a time. A page of large jobs takes 40 MB until it is an answer, whose memory is
+/// The most pages of lists that are made at a time. A page of large jobs takes 26 MB until it is an answer, whose memory is
 /// counted. The database's other connections are left for small answers.
 const PAGES: usize = 4;
 

@@ -18,12 +18,12 @@ use crate::{
 /// Whether a poll checks the job's activity.
 pub fn wants_signs_of_life(job: &ActiveJob, last_poll: Option<Timestamp>, now: Timestamp) -> bool {
     let is_watched = job.phase == Phase::Running && job.desired == DesiredState::Run && !job.is_doomed;
-    let is_due = |limit| is_due(limit, job.was_alive, last_poll, now);
+    let is_due = |limit| check_is_due(limit, job.was_alive, last_poll, now);
     is_watched && job.timeout_minutes.is_some_and(is_due)
 }
 
 /// The check is costly, so it comes about ten times within the timeout.
-pub(crate) fn is_due(
+pub(crate) fn check_is_due(
     limit: NonZeroU32,
     was_alive: bool,
     last_poll: Option<Timestamp>,

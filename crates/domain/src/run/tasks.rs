@@ -72,7 +72,7 @@ impl TaskTemplate {
         let is_watched = run.phase() == Phase::Running
             && self.desired_of(run.task) == DesiredState::Run
             && run.kill_reason.is_none();
-        let is_due = |limit| activity::is_due(limit, run.activity.is_some(), last_poll, now);
+        let is_due = |limit| activity::check_is_due(limit, run.activity.is_some(), last_poll, now);
         is_watched && self.job.spec.timeout_minutes.is_some_and(is_due)
     }
 

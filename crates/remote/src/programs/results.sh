@@ -3,8 +3,8 @@
 
 # One process for each job, because a file may hang. It reads lines "base TAB results directory", "out TAB path" and
 # "err TAB path" for the places of logs, best first, and one for each part: "file TAB path", "line TAB log TAB pattern" or
-# "tail TAB log"; a log is "out", "err" or a path. It writes each part to a file and prints "place word" for it. $1: the start of the names of these files.
-# Returns 0 only if nothing is missing because of a failure.
+# "tail TAB log"; a log is "out", "err" or a path. It writes each part to a file and prints "place word" for it. $1: the start of the
+# names of these files. Returns 0 only if nothing is missing because of a failure.
 # shellcheck disable=SC2016
 collect_results='
   set -o pipefail
