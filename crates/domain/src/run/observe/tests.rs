@@ -296,6 +296,9 @@ fn a_job_that_outlives_its_last_word_needs_a_step() {
     assert!(step_due(&running));
     running.run.progress.final_status_at = Some(started_at - TimeDelta::seconds(31));
     assert!(!step_due(&running), "an execution before this one has said so");
+    let mut waiting = running.run;
+    (waiting.state, waiting.started_at) = (Some(SlurmState::Pending), None);
+    assert_eq!(released_at(&waiting, &Graces::default()), None, "it has no nodes");
 }
 
 #[test]
