@@ -48,14 +48,15 @@ pub const EXIT_BEGUN: u8 = 123;
 /// The exit code of a job that reached its own time limit, as of `timeout(1)`.
 pub const EXIT_LIMIT: u8 = 124;
 
-/// The same text for every job: it claims the attempt, runs the components of the table, and leaves the exit record.
-const SUPERVISOR: &str = concat!(
-    include_str!("script/supervisor/claim.sh"),
-    include_str!("script/supervisor/marks.sh"),
-    include_str!("script/supervisor/task.sh"),
-    include_str!("script/supervisor/scancel.sh"),
-    include_str!("script/supervisor/run.sh")
-);
+/// The supervisor is the same text for every job: it claims the attempt, runs the components of the table, and leaves the exit record.
+const CLAIM: &str =
+    concat!(include_str!("script/supervisor/claim.sh"), include_str!("script/supervisor/marks.sh"));
+/// The rest of the supervisor.
+const RUN: &str = include_str!("script/supervisor/run.sh");
+/// What each task of a component runs first.
+const TASK: &str = include_str!("script/supervisor/task.sh");
+/// A program on a node finds the cluster's `scancel`; one in a container has none.
+const SCANCEL: &str = include_str!("script/supervisor/scancel.sh");
 
 /// The parts of a batch script.
 #[derive(Debug, Clone)]
@@ -145,7 +146,12 @@ impl BatchScript {
         if self.array.is_some() {
             out.push_str(include_str!("script/supervisor/array.sh"));
         }
-        out.push_str(SUPERVISOR);
+        out.push_str(CLAIM);
+        if self.components.iter().any(|component| matches!(component.place, Place::Host)) {
+            out.push_str(SCANCEL);
+        }
+        out.push_str(TASK);
+        out.push_str(RUN);
         Ok(out)
     }
 
@@ -202,8 +208,6 @@ impl BatchScript {
             );
         }
         assign(out, "_tao_job_nodes", &nodes.to_string());
-        let on_host = self.components.iter().any(|component| matches!(component.place, Place::Host));
-        assign(out, "_tao_on_host", &u8::from(on_host).to_string());
         let limit = self.soft_timeout.map_or(0, RunTime::seconds);
         assign(out, "_tao_limit", &limit.to_string());
         let warning = warning_before(u64::from(limit), self.directives.warning_seconds);

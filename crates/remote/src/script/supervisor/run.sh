@@ -222,7 +222,6 @@ for ((_tao_try = 0; !_tao_port && _tao_try < 120; _tao_try++)); do
 done
 _tao_task=$(declare -f _tao_enter _tao_leave _tao_set_up)$'\n_tao_enter "$@"'
 readonly _tao_task _tao_hosts
-if ((_tao_on_host)); then _tao_add_scancel; fi
 _tao_components
 if ((_tao_limit)); then _tao_wake USR2 "$_tao_limit"; fi
 if ((_tao_warning)); then _tao_wake USR1 "$((_tao_limit - _tao_warning))"; fi

@@ -47,3 +47,4 @@ _tao_add_scancel() {
   rm -f -- "$new"
   echo "tao-slurm: $_tao_state/bin/scancel cannot be written: if this job cancels itself, it will not be known that it did" >&2
 }
+_tao_add_scancel
