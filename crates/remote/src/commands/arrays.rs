@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::Poll;
-use slurm::{AccountingRow, JobName, QueueRow, SlurmJobId, TaskSet};
+use slurm::{AccountingRow, JobName, QueueRow, SlurmJobId, SlurmState, TaskSet};
 
 /// The bytes of answer for each task that has left the rest, and how many of them one poll takes.
 const BYTES_PER_TASK: usize = 1024;
@@ -34,6 +34,9 @@ pub struct ArrayAnswers {
     pub queue: HashMap<SlurmJobId, ArrayQueue>,
     /// The records of single tasks in accounting, by array and index.
     pub records: HashMap<(SlurmJobId, u32), AccountingRow>,
+    /// The record of the tasks of each array that ended together, before they began: a superset of them, because accounting does not
+    /// take those out that have begun.
+    pub never_began: HashMap<SlurmJobId, (TaskSet, AccountingRow)>,
     /// A row was cut, so that a missing task of any array may be in the queue.
     pub is_cut: bool,
 }
@@ -53,6 +56,14 @@ impl ArrayAnswers {
     /// Whether a missing task of this array is certainly not in the queue.
     pub fn is_whole(&self, array: SlurmJobId) -> bool {
         !self.is_cut && self.queue.get(&array).is_none_or(|rows| !rows.is_cut)
+    }
+
+    /// What accounting says of a task.
+    pub fn record(&self, array: SlurmJobId, index: u32) -> Option<&AccountingRow> {
+        let row = self.queue.get(&array).and_then(|rows| rows.tasks.get(&index));
+        let may_be = row.is_none_or(|row| row.state == SlurmState::Cancelled);
+        let together = || self.never_began.get(&array).filter(|(set, _)| may_be && set.contains(index));
+        self.records.get(&(array, index)).or_else(|| together().map(|(_, row)| row))
     }
 
     /// The indices of an array that are in the queue.
@@ -114,17 +125,23 @@ impl<'a> ArrayReader<'a> {
         }
     }
 
-    /// Takes a record of accounting, if it is that of a task.
+    /// Takes a record of accounting, if it is that of a task or of several.
     pub(super) fn record(&mut self, text: &str) -> bool {
         let Some((id, rest)) = text.split_once('\u{1f}') else { return false };
-        let Some((array, index)) = id.split_once('_') else { return false };
-        // The rest of an array that waits, `7_[1-9]`, proves nothing about a single task.
-        let Ok(index) = index.parse::<u32>() else { return true };
+        let Some((array, indices)) = id.split_once('_') else { return false };
         let Some(mut row) = AccountingRow::read(&format!("{array}\u{1f}{rest}")) else { return true };
-        if self.names.get(&row.id).is_some_and(|names| names.contains(&row.name.as_str())) {
+        if !self.names.get(&row.id).is_some_and(|names| names.contains(&row.name.as_str())) {
+            return true;
+        }
+        if let Ok(index) = indices.parse() {
             let key = (row.id, index);
             row.before = self.answers.records.get(&key).map(AccountingRow::as_past_run);
             self.answers.records.insert(key, row);
+        } else if row.state.is_final()
+            && let Some(set) = indices.strip_prefix('[').and_then(|rest| tasks_of(rest.trim_end_matches(']')))
+        {
+            // Of tasks that wait it would prove nothing: one of them may have begun since.
+            self.answers.never_began.insert(row.id, (set, row));
         }
         true
     }
@@ -135,12 +152,14 @@ enum Indices {
     Several(TaskSet),
 }
 
-/// `7`, or the tasks that wait: `5-40%5`, `0-90:10%3`.
+/// `7`, or the tasks that wait.
 fn indices_of(text: &str) -> Option<Indices> {
+    text.parse().map(Indices::One).ok().or_else(|| tasks_of(text).map(Indices::Several))
+}
+
+/// `5-40%5`, `0-90:10%3`.
+fn tasks_of(text: &str) -> Option<TaskSet> {
     let (set, throttle) = text.split_once('%').unwrap_or((text, "0"));
     throttle.parse::<u32>().ok()?;
-    match set.parse() {
-        Ok(index) if text == set => Some(Indices::One(index)),
-        _ => set.parse().ok().filter(|set: &TaskSet| !set.is_empty()).map(Indices::Several),
-    }
+    set.parse().ok().filter(|set: &TaskSet| !set.is_empty())
 }

@@ -63,6 +63,7 @@ say "SQUEUE $answered $code $(encoded_tail "$tmp/squeue.err" 2000)"
 
 : >"$tmp/rows" || lost
 : >"$tmp/missing" || lost
+: >"$tmp/questions" || lost
 : >"$tmp/ended" || lost
 : >"$tmp/want" || lost
 : >"$tmp/alive" || lost
@@ -97,13 +98,19 @@ if ((answered)); then
       if (f[2] == "REVOKED") next
       for (k = 1; k <= 4; k++) name = substr(name, index(name, "|") + 1)
       if (f[4] ~ /^(N\/A|)$/) f[4] = ""
-      else if (f[4] ~ /^[0-9]+$/ && f[3] in array) f[1] = f[3] "_" f[4]
+      else if (f[4] ~ /^[0-9]+$/ && f[3] in array) {
+        # The only task of the rest has the id of the array too.
+        if (f[1] == f[3] && f[2] == "CANCELLED") of_rest[f[3] "_" f[4] "|" name]
+        f[1] = f[3] "_" f[4]
+      }
       else f[1] = f[3]
       state[f[1] "|" name] = f[2]
       # Only accounting has the exit code and signal of a failure, who canceled a job, and whether a held job failed to
       # launch.
       if (f[2] == "FAILED" || f[2] == "CANCELLED" || $0 ~ /[|]JobHeld(Admin|User)$/)
         unsaid[f[1] "|" name]
+      # Tasks that were canceled together before they began have one record, which is shown to those who ask for the array.
+      if (f[2] == "CANCELLED" && f[4] ~ /[^0-9]/ && rest[f[3]] != "" && !asked[f[3]]++) print f[3] > (tmp "/questions")
       if (f[4] != "" && f[3] in array) {
         # Tasks that ended stay in the queue for a while: only those are reported that were asked for.
         if (f[1] == f[3] || f[1] in watched || is_of_rest(f[3], f[4]))
@@ -123,7 +130,12 @@ if ((answered)); then
       id = $7 == "-" ? $2 : $2 "_" $7
       there = (id "|" $3) in state
       found = there ? state[id "|" $3] : ""
-      if (!there || (id "|" $3) in unsaid) print id > (tmp "/missing")
+      if (!there || (id "|" $3) in unsaid) {
+        print id > (tmp "/missing")
+        # For a task without a row of its own the whole array is asked for.
+        question = $7 == "-" || there && !((id "|" $3) in of_rest) ? id : $2
+        if (!asked[question]++) print question > (tmp "/questions")
+      }
       if (!there || found ~ /^(COMPLETED|FAILED|TIMEOUT|CANCELLED|NODE_FAIL|BOOT_FAIL|DEADLINE|OUT_OF_MEMORY|PREEMPTED|REVOKED|LAUNCH_FAILED|RECONFIG_FAIL)$/)
         print $1 "\t" $5 > (tmp "/ended")
       if ($4 != "-" && found !~ /^(PENDING|CONFIGURING|REQUEUED|REQUEUE_HOLD|REQUEUE_FED|RESV_DEL_HOLD|SPECIAL_EXIT|POWER_UP_NODE)$/)
@@ -159,12 +171,14 @@ while mapfile -t -n 500 ids && ((${#ids[@]} > 0)); do
   if ((code == 74)); then lost; fi
   if [ "$code" = 0 ] && complains "$tmp/sacct.err"; then code=1; fi
   if [ "$code" != 0 ]; then break; fi
-  # The last two rows of a job, however often it was requeued.
+  # The last two rows of a job, however often it was requeued. Of an array the tasks that are missing, and those that never began.
   awk -F'\037' '
+    pass == 1 { missing[$1]; next }
+    index($1, "_") && $1 !~ /_\[/ && !($1 in missing) { next }
     { key = $1 "\037" $4; before[key] = last[key]; last[key] = "RECORD " substr($0, 1, 3000) }
-    END { for (key in last) { if (before[key] != "") print before[key]; print last[key] } }' "$tmp/sacct" \
-    >>"$tmp/records" || lost
-done <"$tmp/missing"
+    END { for (key in last) { if (before[key] != "") print before[key]; print last[key] } }' \
+    pass=1 "$tmp/missing" pass=2 "$tmp/sacct" >>"$tmp/records" || lost
+done <"$tmp/questions"
 say "SACCT $asked $code $(encoded_tail "$tmp/sacct.err" 2000)"
 say_file "$tmp/records"
 

@@ -63,10 +63,50 @@ fn accounting_is_asked_for_single_tasks_and_marks_are_read() {
     let rest = record(7, "PENDING", "0:0", "job-7").replacen('7', "7_[5-9%5]", 1);
     site.write("sacct.rows", of_task + &rest);
     let answer = array_poll(&site, &[3, 4], "");
-    assert!(site.read("sacct.calls").contains("-j 7_4,8"), "{}", site.read("sacct.calls"));
+    assert!(site.read("sacct.calls").contains("-j 7,8"), "{}", site.read("sacct.calls"));
     assert_eq!(answer.arrays.records.keys().collect::<Vec<_>>(), [&(id(7), 4)]);
     assert_eq!(answer.markers["job-7_3"].exit.unwrap().code, 0);
     assert_eq!(answer.markers["job-7_4"].exit.unwrap().code, 9);
+}
+
+#[test]
+fn tasks_that_were_canceled_before_they_began_have_one_record() {
+    let site = Site::new();
+    site.write("queue", row("7~7~4-9%2", "CANCELLED") + &row("9~7~1", "RUNNING") + &row("8~7~0", "FAILED"));
+    let of = |place: &str, state: &str| record(7, state, "0:0", "job-7").replacen('7', place, 1);
+    // As recorded: those that have begun stay in the record of the rest.
+    let all = of("7_2", "COMPLETED") + &of("7_3", "FAILED") + &of("7_[1-9%2]", "CANCELLED by 1000");
+    site.write("sacct.rows", all);
+    let answer = array_poll(&site, &[0, 1, 3, 4, 9], "");
+    assert!(site.read("sacct.calls").contains("-j 7_0,7,8"), "{}", site.read("sacct.calls"));
+    let state = |index| answer.arrays.record(id(7), index).map(|row| (row.state.clone(), row.canceled_by));
+    let canceled = Some((SlurmState::Cancelled, Some(1000)));
+    assert_eq!((state(4), state(9)), (canceled.clone(), canceled));
+    assert_eq!(state(3), Some((SlurmState::Failed, None)), "it has a record of its own");
+    assert_eq!(state(1), None, "it runs");
+    assert_eq!(answer.arrays.records.keys().collect::<Vec<_>>(), [&(id(7), 3)], "2 was not asked for");
+}
+
+#[test]
+fn accounting_is_asked_at_once_about_a_rest_that_was_canceled() {
+    let site = Site::new();
+    site.write("queue", row("7~7~4-9%2", "CANCELLED"));
+    assert!(array_poll(&site, &[], "4-9").arrays.records.is_empty());
+    assert!(site.read("sacct.calls").contains("-j 7,8"), "{}", site.read("sacct.calls"));
+    site.write("sacct.calls", "");
+    array_poll(&site, &[], "");
+    assert!(site.read("sacct.calls").contains("-j 8"), "all of them have runs: {}", site.read("sacct.calls"));
+}
+
+#[test]
+fn the_only_task_that_never_began_is_a_set_of_one() {
+    let site = Site::new();
+    site.write("queue", row("7~7~4", "CANCELLED"));
+    site.write("sacct.rows", record(7, "CANCELLED by 1000", "0:0", "job-7").replacen('7', "7_[4]", 1));
+    let records = array_poll(&site, &[4], "").arrays;
+    assert!(site.read("sacct.calls").contains("-j 7,8"), "{}", site.read("sacct.calls"));
+    assert_eq!(records.record(id(7), 4).unwrap().state, SlurmState::Cancelled);
+    assert!(records.records.is_empty(), "{records:?}");
 }
 
 #[test]

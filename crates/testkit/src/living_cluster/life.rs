@@ -95,6 +95,14 @@ impl SlurmJob {
         self.index.is_some() && self.state == SlurmState::Pending && self.restarts == 0
     }
 
+    /// Whether it was canceled in the row of its array.
+    pub(super) fn never_began(&self) -> bool {
+        self.index.is_some()
+            && self.state == SlurmState::Cancelled
+            && self.restarts == 0
+            && self.start.is_none()
+    }
+
     /// Its name, with the index of a task.
     pub(super) fn label(&self) -> String {
         label(self.name.as_str(), self.index)

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use remote::{ArrayAnswers, Poll};
+use remote::{ArrayAnswers, Poll, WatchedArray};
 use slurm::{QueueRow, SlurmJobId, SlurmState, TaskSet};
 
 use super::{
@@ -29,36 +29,64 @@ impl LivingCluster {
         for job in site.jobs.values().filter(shown) {
             let Some(index) = job.index else { continue };
             let rows = answers.queue.entry(job.id).or_default();
-            match rows.waiting.first_mut() {
-                Some((waiting, _)) if job.waits_together() => waiting.insert(index),
-                None if job.waits_together() => rows.waiting.push((TaskSet::from(index), queue_row(job))),
-                _ => drop(rows.tasks.insert(index, queue_row(job))),
+            let alike = rows.waiting.iter_mut().find(|(_, row)| row.state == job.state);
+            match alike {
+                _ if !job.waits_together() && !job.never_began() => {
+                    rows.tasks.insert(index, queue_row(job));
+                }
+                Some((set, _)) => set.insert(index),
+                None => rows.waiting.push((TaskSet::from(index), queue_row(job))),
             }
         }
         answers
     }
 
-    /// Adds what sacct says of the tasks that squeue does not show, or does not say enough about.
-    pub fn add_task_records(&self, poll: &Poll, answers: &mut ArrayAnswers) {
+    /// Adds what sacct says of the tasks that squeue does not show, or does not say enough about. Returns whether it was asked.
+    pub fn add_task_records(&self, poll: &Poll, answers: &mut ArrayAnswers) -> bool {
         let site = self.site();
-        if site.weather.accounting_silent {
-            return;
-        }
+        let is_told = |row: &QueueRow| !matches!(row.state, SlurmState::Failed | SlurmState::Cancelled);
+        let canceled = |array: &&WatchedArray| {
+            let rows = answers.queue.get(&array.id);
+            rows.is_some_and(|rows| rows.waiting.iter().any(|(_, row)| row.state == SlurmState::Cancelled))
+        };
+        let mut wholes: BTreeSet<SlurmJobId> =
+            poll.arrays.iter().filter(canceled).map(|array| array.id).collect();
+        let mut asked = BTreeSet::new();
         for job in &poll.jobs {
             let Some(index) = job.index else { continue };
-            let row = answers.queue.get(&job.id).and_then(|rows| rows.tasks.get(&index));
-            let waits = answers
-                .queue
-                .get(&job.id)
-                .is_some_and(|rows| rows.waiting.iter().any(|(set, _)| set.contains(index)));
-            let is_told = |row: &QueueRow| !matches!(row.state, SlurmState::Failed | SlurmState::Cancelled);
-            if waits || row.is_some_and(is_told) {
+            let rows = answers.queue.get(&job.id);
+            let row = rows.and_then(|rows| rows.tasks.get(&index));
+            if row.is_some_and(is_told) {
                 continue;
             }
-            let one = site.jobs.values().find(|one| one.id == job.id && one.index == Some(index));
-            if let Some((one, record)) = one.and_then(|one| Some((one, site.record(one)?))) {
-                answers.records.insert((job.id, index), record_row(one, record));
+            if row.is_none() {
+                wholes.insert(job.id);
+            }
+            asked.insert((job.id, index));
+        }
+        let is_asked = !wholes.is_empty() || !asked.is_empty();
+        if site.weather.accounting_silent {
+            return is_asked;
+        }
+        for one in site.jobs.values() {
+            let Some((index, record)) = one.index.zip(site.record(one)) else { continue };
+            if asked.contains(&(one.id, index)) && !one.never_began() {
+                answers.records.insert((one.id, index), record_row(one, record));
+            }
+            if wholes.contains(&one.id) && one.never_began() && record.state.is_final() {
+                let (set, _) = answers
+                    .never_began
+                    .entry(one.id)
+                    .or_insert_with(|| (TaskSet::default(), record_row(one, record)));
+                set.insert(index);
             }
         }
+        // Accounting does not take those out of the record that have begun.
+        for (id, (set, _)) in &mut answers.never_began {
+            for one in site.jobs.values().filter(|one| one.id == *id && site.record(one).is_some()) {
+                *set = set.union(&one.index.into_iter().collect());
+            }
+        }
+        is_asked
     }
 }

@@ -61,7 +61,7 @@ impl PollResults {
         Observation {
             queue: alone.or_else(waiting),
             queue_answered: self.queue_answered() && self.answer.arrays.is_whole(array),
-            accounting: self.answer.arrays.records.get(&(array, index)),
+            accounting: self.answer.arrays.record(array, index),
             ..self.of(array, &label)
         }
     }

@@ -227,9 +227,8 @@ impl FarSide {
             SqueueOutcome::Answered(rows) => rows.get(id).is_none_or(is_untold),
             SqueueOutcome::Failed(_) => false,
         };
-        self.cluster.add_task_records(&command, &mut arrays);
+        let asks_of_tasks = self.cluster.add_task_records(&command, &mut arrays);
         let plain = command.jobs.iter().filter(|job| job.index.is_none());
-        let asks_of_tasks = command.jobs.iter().any(|job| job.index.is_some());
         let plain: BTreeSet<SlurmJobId> = plain.map(|job| job.id).filter(unsaid).collect();
         let sacct = match self.cluster.accounting(&plain) {
             SacctOutcome::NotAsked if asks_of_tasks && self.cluster.has_accounting() => {
