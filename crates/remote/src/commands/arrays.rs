@@ -9,6 +9,10 @@ use slurm::{AccountingRow, JobName, QueueRow, SlurmJobId, SlurmState, TaskSet};
 const BYTES_PER_TASK: usize = 1024;
 const MOST_TASKS: u32 = 5000;
 
+/// The record of tasks that were canceled one by one, as by `scancel --name`, has no indices. 4,000,000 is the highest that Slurm allows
+/// (`MaxArraySize` in slurm.conf(5)).
+const EVERY_INDEX: &str = "[0-4000000]";
+
 /// An array with tasks that wait.
 #[derive(Debug, Clone)]
 pub struct WatchedArray {
@@ -128,10 +132,12 @@ impl<'a> ArrayReader<'a> {
     /// Takes a record of accounting, if it is that of a task or of several.
     pub(super) fn record(&mut self, text: &str) -> bool {
         let Some((id, rest)) = text.split_once('\u{1f}') else { return false };
-        let Some((array, indices)) = id.split_once('_') else { return false };
-        let Some(mut row) = AccountingRow::read(&format!("{array}\u{1f}{rest}")) else { return true };
+        let (array, indices) = id.split_once('_').unwrap_or((id, EVERY_INDEX));
+        let Some(mut row) = AccountingRow::read(&format!("{array}\u{1f}{rest}")) else {
+            return id.contains('_');
+        };
         if !self.names.get(&row.id).is_some_and(|names| names.contains(&row.name.as_str())) {
-            return true;
+            return id.contains('_');
         }
         if let Ok(index) = indices.parse() {
             let key = (row.id, index);

@@ -98,12 +98,16 @@ if ((answered)); then
       if (f[2] == "REVOKED") next
       for (k = 1; k <= 4; k++) name = substr(name, index(name, "|") + 1)
       if (f[4] ~ /^(N\/A|)$/) f[4] = ""
-      else if (f[4] ~ /^[0-9]+$/ && f[3] in array) {
+      # A rest that was canceled task by task, as by scancel --name, has lost its indices.
+      if (f[4] == "" && f[3] in array) {
+        if (f[2] != "CANCELLED" || rest[f[3]] == "") next
+        f[4] = rest[f[3]]
+      }
+      if (f[4] ~ /^[0-9]+$/ && f[3] in array) {
         # The only task of the rest has the id of the array too.
         if (f[1] == f[3] && f[2] == "CANCELLED") of_rest[f[3] "_" f[4] "|" name]
         f[1] = f[3] "_" f[4]
-      }
-      else f[1] = f[3]
+      } else if (f[4] != "") f[1] = f[3]
       state[f[1] "|" name] = f[2]
       # Only accounting has the exit code and signal of a failure, who canceled a job, and whether a held job failed to
       # launch.

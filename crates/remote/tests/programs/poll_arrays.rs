@@ -99,6 +99,25 @@ fn accounting_is_asked_at_once_about_a_rest_that_was_canceled() {
 }
 
 #[test]
+fn a_rest_that_was_canceled_task_by_task_has_lost_its_indices() {
+    let site = Site::new();
+    // As recorded after scancel --name.
+    site.write("queue", row("7~7~N/A", "CANCELLED"));
+    let own = record(7, "COMPLETED", "0:0", "job-7").replacen('7', "7_3", 1);
+    site.write("sacct.rows", record(7, "CANCELLED by 0", "0:0", "job-7") + &own);
+    let answer = array_poll(&site, &[3], "4-9").arrays;
+    let rows = &answer.queue[&id(7)];
+    assert_eq!(rows.waiting.iter().map(|(set, _)| set.len()).collect::<Vec<_>>(), [6]);
+    assert_eq!(rows.waiting[0].1.state, SlurmState::Cancelled);
+    assert_eq!(answer.record(id(7), 4).unwrap().canceled_by, Some(0));
+    assert_eq!(answer.record(id(7), 3).unwrap().state, SlurmState::Completed);
+    assert!(site.read("sacct.calls").contains("-j 7,8"), "{}", site.read("sacct.calls"));
+    let of_one = array_poll(&site, &[3], "8").arrays;
+    assert_eq!(of_one.queue[&id(7)].tasks[&8].state, SlurmState::Cancelled);
+    assert!(array_poll(&site, &[3], "").arrays.queue.is_empty(), "all its tasks are known");
+}
+
+#[test]
 fn the_only_task_that_never_began_is_a_set_of_one() {
     let site = Site::new();
     site.write("queue", row("7~7~4", "CANCELLED"));
