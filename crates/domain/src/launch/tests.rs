@@ -92,7 +92,7 @@ fn a_command_on_the_node_keeps_its_lines_and_meets_our_scancel() {
     let text = String::from_utf8(file(&submission, "/command.sh").bytes.clone()).unwrap();
     let begun = "true 2>/dev/null >/lustre/tao/state/00000000-0000-0000-0000-000000000001/1/begun.main.\"${SLURM_NODEID-}\" || :";
     assert_eq!(text, format!("trap '' USR1; {begun}; true"));
-    assert!(script(&command_job(), &cluster()).contains("\nreadonly _tao_on_host=1\n"));
+    assert!(script(&command_job(), &cluster()).contains("\n_tao_add_scancel\n"));
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn a_command_in_a_container_hides_slurm_from_lightning() {
     job.spec.image = Some("ubuntu:22.04".parse().unwrap());
     let text = script(&job, &cluster());
     assert!(text.contains(" --hide-tasks "), "{text}");
-    assert!(text.contains("\nreadonly _tao_on_host=0\n"), "Slurm's commands are not in there");
+    assert!(!text.contains("_tao_add_scancel"), "Slurm's commands are not in there");
 }
 
 #[test]
