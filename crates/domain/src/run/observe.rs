@@ -4,6 +4,7 @@ mod launches;
 mod vanished;
 
 use chrono::TimeDelta;
+use remote::Markers;
 use slurm::{AccountingRow, QueueRow, SlurmState, Stage, timestamp};
 
 use crate::{
@@ -82,7 +83,7 @@ pub(crate) fn observe_run(
         Some(row) => {
             let record = seen.accounting.filter(|record| is_of_this_end(record, row));
             if record.is_some() || !accounting_decides(task, row, seen, now) {
-                in_queue(&mut run, row, now);
+                in_queue(&mut run, row, had_nodes(&row.nodes, seen), now);
                 record_exit(&mut run, row, record);
             }
         }
@@ -149,7 +150,14 @@ fn accounting_decides(task: &Task<'_>, row: &QueueRow, seen: &Observation<'_>, n
     (how || by_whom) && seen.awaits_accounting(row, now)
 }
 
-fn in_queue(run: &mut Run, row: &QueueRow, now: Timestamp) {
+/// Whether a job that has ended was given nodes. Of one that was canceled in the queue, the start that Slurm tells is the time of the
+/// cancellation.
+pub(super) fn had_nodes(nodes: &str, seen: &Observation<'_>) -> bool {
+    let has_begun = |markers: &Markers| markers.run_claim.is_some() || markers.started.is_some();
+    !nodes.is_empty() || seen.markers.is_some_and(has_begun)
+}
+
+fn in_queue(run: &mut Run, row: &QueueRow, had_nodes: bool, now: Timestamp) {
     let stage = row.state.stage();
     if stage == Stage::Unclear {
         return;
@@ -161,7 +169,7 @@ fn in_queue(run: &mut Run, row: &QueueRow, now: Timestamp) {
         Stage::Waiting => run.estimated_start = estimated_start(known_estimate, timestamp(row.start), now),
         Stage::Running => run.started(timestamp(row.start)),
         Stage::Final => {
-            run.started(timestamp(row.start));
+            run.started(timestamp(row.start).filter(|_| had_nodes));
             run.finish(Source::Squeue, timestamp(row.end), now);
         }
         Stage::Suspended | Stage::Unclear => {}

@@ -64,6 +64,8 @@ pub struct Concluding {
     pub results: Vec<ResultPart>,
     /// The files to remove after everything else is read.
     pub remove: Vec<RemotePath>,
+    /// A task to which Slurm has never given nodes: without a state directory there is nothing to read.
+    pub is_bare: bool,
 }
 
 /// What a job has left. A missing part means nothing unless `readable` is true.
@@ -139,6 +141,7 @@ impl RemoteCommand for Conclude {
                 .field(errs.len())
                 .field(job.remove.len())
                 .field(job.results.len())
+                .field(u8::from(job.is_bare))
                 .end_line();
             stdin.cursors(index, &job.status);
             stdin.rows(outs.iter().chain(&errs).chain(&job.remove));

@@ -3,7 +3,7 @@
 #
 # stdin: a line "number of jobs, bytes of a tail, bytes of a status file, bytes of all status files, bytes of all parts of results";
 # for each job a line "index, id, state directory, results directory, most unread bytes of a status file, directory of component
-# logs, known status files, candidates for out, for err, files to remove, parts of results", a line "index, inode, offset, path" for
+# logs, known status files, candidates for out, for err, files to remove, parts of results, 1 for a task that never had nodes", a line "index, inode, offset, path" for
 # each known status file, a line for each of the other paths, and one for each part.
 
 # Any part of a pipe that writes a list may run out of room.
@@ -72,6 +72,19 @@ check_states() {
     >>"$tmp/unread" || lost
 }
 
+# Whether a task has no state directory: its first process creates it. $1: its state directory. One search for each attempt.
+declare -A searched=() begun_tasks=()
+has_never_begun() {
+  local attempt=${1%/tasks/*} task
+  if [ -z "${searched[$attempt]-}" ]; then
+    searched[$attempt]=found
+    timeout -k 1 5 find "$attempt" -mindepth 2 -maxdepth 2 -path '*/tasks/*' -printf '%f\n' >"$tmp/tasks" 2>/dev/null \
+      || searched[$attempt]=failed
+    while read -r task; do begun_tasks[$attempt/tasks/$task]=1; done <"$tmp/tasks"
+  fi
+  [ "${searched[$attempt]}" = found ] && [ -z "${begun_tasks[$1]-}" ]
+}
+
 # A few at a time, so that files that hang delay other jobs less. Waits for the oldest first.
 window=16
 started=0 ended=0
@@ -82,9 +95,10 @@ await_oldest() {
 }
 
 for ((job = 0; job < count; job++)); do
-  IFS=$'\t' read -r index id state results backlog roles knowns outs errs removes parts || give_up 'the list of jobs did not arrive whole'
-  printf '%s\t%s\n' "$index" "$state" >>"$tmp/dirs" || lost
-  if [ "$results" != - ]; then
+  IFS=$'\t' read -r index id state results backlog roles knowns outs errs removes parts bare || give_up 'the list of jobs did not arrive whole'
+  if ((bare)) && ! has_never_begun "$state"; then bare=0; fi
+  if ((!bare)); then printf '%s\t%s\n' "$index" "$state" >>"$tmp/dirs" || lost; fi
+  if ((!bare)) && [ "$results" != - ]; then
     printf '%s\t%s\t%s\t%s\n' "$index" "$results" "$state" "$backlog" >>"$tmp/want" || lost
   fi
   for ((i = 0; i < knowns; i++)); do
@@ -102,6 +116,7 @@ for ((job = 0; job < count; job++)); do
     printf '%s\t%s\t%s\t%s\n' "$index" "$id" "$state" "$path" >>"$tmp/remove" || lost
   done
   if ((parts > 0)); then want_results "$index" "$results" "$parts" "$outs" ${logs[@]+"${logs[@]}"}; fi
+  if ((bare)); then continue; fi
   if ((started - ended == window)); then await_oldest; fi
   # The rest is for the next call, because the markers and status files must be read too.
   if ((SECONDS - begun >= 30)); then

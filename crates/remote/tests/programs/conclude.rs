@@ -10,6 +10,7 @@ use crate::site::{self, Site, id};
 
 pub(crate) fn job(site: &Site, key: &str) -> Concluding {
     Concluding {
+        is_bare: false,
         role_logs: None,
         key: site::key(key),
         id: Some(id(7)),
@@ -146,6 +147,22 @@ fn a_job_that_never_ran_has_left_nothing() {
     assert!(a.readable, "its state directory says that the file system is there");
     assert_eq!(a.markers, remote::Markers::default());
     assert_eq!(conclude(&site, vec![]), []);
+}
+
+#[test]
+fn of_tasks_that_never_had_nodes_only_those_with_a_directory_are_read() {
+    let site = Site::new();
+    site.write("state/7/tasks/1/main.err", "it began all the same");
+    site.write("state/7/1.out", "");
+    let task = |index: u32| {
+        let state_dir = site.path(&format!("state/7/tasks/{index}"));
+        Concluding { is_bare: true, state_dir, ..job(&site, &format!("7_{index}")) }
+    };
+    let lost = Concluding { is_bare: true, state_dir: site.path("gone/8/tasks/1"), ..job(&site, "8_1") };
+    let found = conclude(&site, vec![task(1), task(2), task(3), lost]);
+    let told: Vec<_> = found.iter().map(|one| (one.readable, one.err_tail.len())).collect();
+    assert_eq!(told, [(true, 10), (true, 0), (true, 0), (false, 0)], "the last has no attempt");
+    assert!(site.exists("state/7/tasks/1/over") && !site.exists("state/7/tasks/2"));
 }
 
 #[test]

@@ -51,6 +51,7 @@ fn framed(lines: &[&str]) -> RawOutput {
 
 fn concluding() -> Concluding {
     Concluding {
+        is_bare: false,
         role_logs: None,
         key: key("a"),
         id: Some(id(1)),

@@ -129,6 +129,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
 fn concluding(conversion: &Conversion) -> Option<Concluding> {
     let run = conversion.run.as_ref()?;
     Some(Concluding {
+        is_bare: false,
         role_logs: None,
         key: run.key(conversion.id),
         id: run.slurm_id,

@@ -147,6 +147,7 @@ fn concluding(job: &Job, now: Timestamp) -> Option<Concluding> {
     let attempt = job.attempt.as_ref()?;
     let paths = JobPaths::new(&attempt.job_dir, job.id).ok()?;
     Some(Concluding {
+        is_bare: false,
         role_logs: if job.spec.has_component_logs() { paths.log_dir(attempt).ok()? } else { None },
         key: attempt.key(job.id),
         id: attempt.slurm_id,

@@ -6,8 +6,8 @@ use std::collections::HashMap;
 
 use domain::{
     Attempt, AttemptNo, AttemptPlace, AttemptTally, DesiredState, EndedRun, Findings, Job, JobId, JobPaths,
-    LogFile, LogStream, ResultPlaces, TaskEnding, TaskOutcome, TaskResult, TaskTemplate, Timestamp, Told,
-    UnhealthyNode, result_parts, status_backlog,
+    LogFile, LogStream, ResultPlaces, Run, TaskEnding, TaskOutcome, TaskResult, TaskTemplate, Timestamp,
+    Told, UnhealthyNode, result_parts, status_backlog,
 };
 use persistence::{ConcludedTask, EndedTask, Lease, StepRecord, WorkStore};
 use remote::{AttemptKey, Conclude, Concluded, Concluding, label};
@@ -183,11 +183,14 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     }
 }
 
+fn had_nodes(run: &Run) -> bool {
+    run.started_at.is_some() || run.nodes.is_some() || run.requeues > 0
+}
+
 /// A task that was canceled before it began left nothing on the cluster.
 fn never_began(desired: DesiredState, ended: &EndedRun) -> Option<TaskEnding> {
     let run = &ended.run;
-    let began = run.started_at.is_some() || run.nodes.is_some() || run.requeues > 0;
-    if desired == DesiredState::Run || began || run.state != Some(SlurmState::Cancelled) {
+    if desired == DesiredState::Run || had_nodes(run) || run.state != Some(SlurmState::Cancelled) {
         return None;
     }
     let (outcome, message) = match desired {
@@ -271,5 +274,6 @@ fn concluding(job: &Job, attempt: &Attempt, ended: &EndedRun, now: Timestamp) ->
         status: ended.run.status.cursors(),
         status_backlog: status_backlog(job, now),
         remove: Vec::new(),
+        is_bare: !had_nodes(&ended.run),
     })
 }

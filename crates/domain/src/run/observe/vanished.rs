@@ -2,7 +2,7 @@
 
 use slurm::{SlurmState, timestamp};
 
-use super::launches::state_of;
+use super::{had_nodes, launches::state_of};
 use crate::{
     clock::Timestamp,
     job::{run::Run, status::Source, stored::DesiredState},
@@ -35,7 +35,7 @@ pub(super) fn vanished(
         run.exit = row.exit_code.or(run.exit);
         run.reason = Some(row.reason.clone());
         run.nodes = (!row.nodes.is_empty()).then(|| row.nodes.clone()).or(run.nodes.take());
-        run.started(timestamp(row.start));
+        run.started(timestamp(row.start).filter(|_| had_nodes(&row.nodes, seen)));
         run.finish(Source::Sacct, timestamp(row.end), now);
     } else if let Some(exit) = exit {
         // The last state that Slurm reported is not the one in which it ended.
