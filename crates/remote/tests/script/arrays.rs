@@ -65,6 +65,22 @@ fn each_task_runs_once_with_its_parameters_and_directories() {
 }
 
 #[test]
+fn the_last_task_has_the_id_of_its_array_and_asks_slurm_for_itself_alone() {
+    let node = Node::new();
+    let script = array(&node, SHOW);
+    // As recorded: by the id of the array scontrol shows its other tasks too.
+    let others = "JobId=43 ArrayJobId=42 ArrayTaskId=0 JobName=job-1 JobState=COMPLETING PreemptTime=None \n";
+    let fake = format!(
+        "#!/bin/bash\necho \"$@\" >>\"$SITE/scontrol.calls\"\ncat \"$SITE/told\"\ncase $* in *\\ 42) printf '{others}' ;; esac\n"
+    );
+    fs::write(node.file("bin/scontrol"), fake).unwrap();
+    let output = run(&node, &script, 42, 42, 1);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(node.read("scontrol.calls"), "-o show job 42_1\n");
+    assert!(node.has("state/tasks/11/exit"), "the end of another task is not its own");
+}
+
+#[test]
 fn a_second_array_of_an_attempt_runs_nothing() {
     let node = Node::new();
     let script = array(&node, SHOW);

@@ -2,6 +2,8 @@
 # The supervisor: the same text for every job.
 # Markers name their writer by the id that sbatch returned: that of the array, for each of its tasks.
 readonly _tao_id=${SLURM_JOB_ID:?} _tao_holder=${SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID} _tao_restart=${SLURM_RESTART_COUNT:-0}
+# Slurm's commands take the last task for its whole array if they are given its id.
+readonly _tao_self=${SLURM_ARRAY_TASK_ID:+${SLURM_ARRAY_JOB_ID}_}${SLURM_ARRAY_TASK_ID:-$_tao_id}
 _tao_stop_here() {
   echo "tao-slurm: job $_tao_id stops here: $2" >&2
   exit "$1"

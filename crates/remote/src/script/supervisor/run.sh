@@ -54,10 +54,10 @@ _tao_ask_to_end() {
       others=1
     elif [ -f "$_tao_state/step.${_tao_names[place]}" ]; then
       read -r -d '' -n 400 step _ <"$_tao_state/step.${_tao_names[place]}"
-      if [[ $step =~ ^[0-9]+$ ]]; then some+=("$_tao_id.$step"); fi
+      if [[ $step =~ ^[0-9]+$ ]]; then some+=("$_tao_self.$step"); fi
     fi
   done
-  if ((!others)); then some=("$_tao_id"); fi
+  if ((!others)); then some=("$_tao_self"); fi
   if ((${#_tao_programs[@]} && ${#some[@]})) && _tao_show 30 >/dev/null; then
     timeout 30 scancel --signal=TERM "${some[@]}" >&2 </dev/null
   fi
@@ -159,7 +159,7 @@ _tao_node_has_failed() {
 # most seconds.
 _tao_show() {
   local told
-  told=$(timeout "$1" scontrol -o show job "$_tao_id" 2>/dev/null </dev/null)
+  told=$(timeout "$1" scontrol -o show job "$_tao_self" 2>/dev/null </dev/null)
   [[ $told =~ ^JobId=$_tao_id\ (Array[A-Za-z]+=[0-9]+\ )*JobName=$_tao_name\  ]] && printf '%s\n' "$told"
 }
 # Whether Slurm will run this job again whatever it returns: it was requeued, or preempted (PreemptMode=REQUEUE with a GraceTime).
@@ -202,7 +202,7 @@ _tao_requeue() {
     _tao_no_record=1
     _tao_mark requeued "$((before + 1))" "$(_tao_now)"
     echo "tao-slurm: the job goes back into the queue, for time $((before + 1)) of at most $_tao_max_requeues" >&2
-    if timeout 60 scontrol requeue "$_tao_id" >&2 </dev/null; then read -r -t 300 -u "$_tao_never"; fi
+    if timeout 60 scontrol requeue "$_tao_self" >&2 </dev/null; then read -r -t 300 -u "$_tao_never"; fi
     _tao_no_record=0
     _tao_mark requeued "$before" "$(_tao_now)"
   fi
