@@ -34,6 +34,7 @@ pub(crate) fn command_job() -> Job {
         labels: BTreeMap::new(),
         work: Work::Command { text: "true".to_owned() },
         array: None,
+        needs: Vec::new(),
         results: Vec::new(),
         image: None,
         image_policy: ImagePolicy::default(),

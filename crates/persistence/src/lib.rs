@@ -47,6 +47,7 @@ pub use jobs::{
     insert::{InsertWith, Inserted, NewJob},
     lane::Lane,
     leases::{DueJobs, Lease, LeaseTerms},
+    needs::Needs,
     queries::{JobFilter, JobPage, JobVersion, Viewer},
     results::StoredResults,
     steps::{StepRecord, StepRecords},

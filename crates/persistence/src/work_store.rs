@@ -11,6 +11,7 @@ use crate::{
     jobs::{
         deletions::Purges,
         leases::DueJobs,
+        needs::Needs,
         steps::StepRecords,
         tasks::{ended::TaskRecords, polled::TaskPolls},
     },
@@ -23,6 +24,7 @@ pub trait WorkStore:
     + StepRecords
     + TaskPolls
     + TaskRecords
+    + Needs
     + Purges
     + PollTurns
     + Observations

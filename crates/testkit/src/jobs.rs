@@ -60,6 +60,7 @@ pub fn spec(work: Work) -> JobSpec {
         labels: BTreeMap::new(),
         work,
         array: None,
+        needs: Vec::new(),
         results: Vec::new(),
         image: Some(parsed("/lustre/images/tao.sqsh")),
         image_policy: ImagePolicy::default(),

@@ -6,6 +6,7 @@
 mod conversions;
 mod due;
 mod incarnations;
+mod needs;
 mod orphans;
 mod partitions;
 mod polls;

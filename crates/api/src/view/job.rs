@@ -11,6 +11,7 @@ use super::{
     attempt::AttemptView,
     component::ComponentView,
     job_summary::{JobSummary, Surroundings, texts},
+    need::NeedView,
     options::PlacementView,
     result::ResultRuleView,
     task::ArrayView,
@@ -56,6 +57,8 @@ pub(crate) struct JobView {
     /// inputs, the data sets in `specs`, and an image that is a file.
     pub required_paths: Vec<String>,
     pub array: Option<ArrayView>,
+    /// The jobs that it waits for.
+    pub needs: Vec<NeedView>,
     /// What is read of each task when it has ended.
     pub results: Vec<ResultRuleView>,
     /// The effective resources.
@@ -146,6 +149,7 @@ impl JobView {
             docker_env_vars: texts(&job.spec.env),
             secret_env_vars: job.spec.secret_env.iter().map(ToString::to_string).collect(),
             array: job.spec.array.as_ref().map(ArrayView::from),
+            needs: job.spec.needs.iter().map(NeedView::from).collect(),
             results: job.spec.results.iter().map(ResultRuleView::from).collect(),
             resources: ResourcesView {
                 num_nodes: resources.nodes,

@@ -9,6 +9,7 @@ mod event;
 mod job;
 mod job_summary;
 mod login_host;
+mod need;
 mod options;
 mod orphan;
 mod partition;

@@ -1,13 +1,13 @@
-//! Why a job waits in Slurm's queue.
+//! Why a job waits in Slurm's queue, or for other jobs.
 
 // `ToSchema` recognizes this type by its name only.
 use chrono::{DateTime, Utc};
 use domain::{Job, Phase, explain_wait};
 use serde::Serialize;
-use slurm::pending_reason::Outlook;
+use slurm::pending_reason::{Holder, Outlook};
 use utoipa::ToSchema;
 
-/// Why a job waits in Slurm's queue.
+/// Why a job waits in Slurm's queue, or for the jobs that it needs.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub(crate) struct PendingView {
     /// Slurm's reason, as in `pending_reason`; null before the first poll.
@@ -68,8 +68,11 @@ pub(crate) enum HolderView {
 }
 
 impl PendingView {
-    /// None for a job that does not wait in Slurm's queue.
+    /// None for a job that waits neither in Slurm's queue nor for other jobs.
     pub(crate) fn of(job: &Job, has_nodes: bool) -> Option<Self> {
+        if job.phase == Phase::Waiting {
+            return Some(Self::of_needs(job));
+        }
         let attempt = job.attempt.as_ref().filter(|_| job.phase == Phase::InQueue)?;
         let known = explain_wait(job, has_nodes);
         let known = known.as_ref();
@@ -88,9 +91,24 @@ impl PendingView {
     }
 }
 
+impl PendingView {
+    fn of_needs(job: &Job) -> Self {
+        Self {
+            reason: None,
+            meaning: Some(job.message.clone()),
+            held_by: Some(Holder::Dependency.into()),
+            limit: None,
+            advice: None,
+            needs_action: false,
+            queued_on: Some(job.created_at),
+            estimated_start_on: None,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use slurm::pending_reason::Holder;
+    use super::Holder;
     use strum::IntoEnumIterator;
 
     #[test]

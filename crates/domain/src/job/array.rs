@@ -67,6 +67,12 @@ impl TaskCounts {
         self.done + self.error + self.canceled
     }
 
+    /// The tasks that wait are canceled with their job.
+    pub(crate) const fn cancel_pending(&mut self) {
+        self.canceled += self.pending;
+        self.pending = 0;
+    }
+
     /// The tasks that wait fail with their job: nothing more is submitted.
     pub(crate) const fn fail_pending(&mut self) {
         self.error += self.pending;

@@ -34,7 +34,12 @@ impl Job {
     pub fn may_be_staged(&self) -> bool {
         let bare = matches!(
             self.phase,
-            Phase::Queued | Phase::ConvertingImage | Phase::RetryWait | Phase::Paused | Phase::Ended
+            Phase::Waiting
+                | Phase::Queued
+                | Phase::ConvertingImage
+                | Phase::RetryWait
+                | Phase::Paused
+                | Phase::Ended
         );
         !bare && self.attempt.as_ref().is_some_and(Attempt::is_open)
     }

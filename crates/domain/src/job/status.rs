@@ -47,6 +47,8 @@ impl Status {
 #[derive(Display, EnumString, EnumIter, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum Phase {
+    /// It waits for other jobs.
+    Waiting,
     /// Stored; not submitted yet.
     Queued,
     ConvertingImage,

@@ -73,6 +73,8 @@ impl Job {
             Some((Some(TaskOutcome::Canceled), _)) => TaskStatus::Canceled,
             Some((None, true)) => TaskStatus::Running,
             _ if array.dropped.contains(task) => TaskStatus::Canceled,
+            // A job that it needs did not become what it waits for.
+            _ if self.phase == Phase::Ended && self.status == Status::Canceled => TaskStatus::Canceled,
             // Slurm has rejected its submission.
             _ if self.phase == Phase::Ended => TaskStatus::Error,
             _ => TaskStatus::Pending,

@@ -20,6 +20,8 @@ use crate::{
     run::plan::Transition,
 };
 
+const ACCEPTED: &str = "Accepted; waiting to be submitted.";
+const ACCEPTED_TO_WAIT: &str = "Accepted; waiting for the jobs that it needs.";
 const CANCELED_LOCALLY: &str = "Canceled before it reached Slurm.";
 const PAUSED_LOCALLY: &str = "Paused before it reached Slurm.";
 
@@ -31,11 +33,11 @@ impl Job {
             owner,
             cluster,
             array: ArrayState::of(&spec),
-            spec,
             desired: DesiredState::Run,
             status: Status::Pending,
-            phase: Phase::Queued,
-            message: "Accepted; waiting to be submitted.".to_owned(),
+            phase: if spec.needs.is_empty() { Phase::Queued } else { Phase::Waiting },
+            message: if spec.needs.is_empty() { ACCEPTED } else { ACCEPTED_TO_WAIT }.to_owned(),
+            spec,
             pending_reason: None,
             attempt: None,
             run: Run::default(),

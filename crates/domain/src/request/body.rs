@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::request::{
     array::ArrayRequest, components::ComponentRequest, files::FileRequest, launcher::LauncherBody,
-    options_body::ResourcesRequest, results::ResultRequest, webhook::WebhookRequest,
+    needs::NeedRequest, options_body::ResourcesRequest, results::ResultRequest, webhook::WebhookRequest,
 };
 
 /// A job: either `network_arch` and `action`, which run the TAO container's entry point, or `command`.
@@ -56,6 +56,10 @@ pub struct JobRequest {
     #[schema(max_length = 262_144)]
     pub command: Option<String>,
     pub array: Option<ArrayRequest>,
+    /// Jobs that must have come so far before this one is submitted. If that cannot happen any more, it ends in `Canceled`.
+    #[serde(default, deserialize_with = "null_as_default")]
+    #[schema(value_type = Option<Vec<NeedRequest>>, max_items = 1000)]
+    pub needs: Vec<NeedRequest>,
     /// Programs in the place of `command`, one after the other: the job ends with the last of them, or with the first that
     /// fails.
     #[serde(default, deserialize_with = "null_as_default")]

@@ -11,6 +11,7 @@ pub(crate) mod edge_tests;
 pub(crate) mod files;
 pub(crate) mod launcher;
 pub mod limits;
+pub(crate) mod needs;
 pub(crate) mod options;
 pub(crate) mod options_body;
 pub(crate) mod program;

@@ -26,6 +26,7 @@ use crate::{
         array::JobArray,
         components::JobComponent,
         cosmos,
+        needs::Need,
         program::ProgramSettings,
         results::ResultRule,
         text::{Label, Word},
@@ -44,6 +45,9 @@ pub struct JobSpec {
     /// Its tasks; a job without an array has one task, number 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub array: Option<JobArray>,
+    /// The jobs that it waits for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub needs: Vec<Need>,
     /// What is read of each task when it has ended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub results: Vec<ResultRule>,

@@ -7,6 +7,7 @@ pub(crate) mod evidence;
 pub(crate) mod exclusion;
 pub(crate) mod graces;
 pub(crate) mod log_lines;
+pub(crate) mod needs;
 pub(crate) mod observe;
 pub(crate) mod orphans;
 pub(crate) mod pending;

@@ -20,6 +20,8 @@ pub enum Step {
     EndLocally,
     /// Nothing is on the cluster: pause the job in the database.
     PauseLocally,
+    /// Look at the jobs that it waits for.
+    AwaitNeeds,
     Submit,
     /// Look for a submission whose reply was lost.
     Locate,
@@ -68,9 +70,15 @@ pub fn plan(job: &Job, graces: &Graces, now: Timestamp) -> Step {
             DesiredState::Cancel | DesiredState::Pause | DesiredState::Delete,
         ) => Step::Cancel,
         (
-            Phase::Queued | Phase::ConvertingImage | Phase::Submitting | Phase::RetryWait | Phase::Paused,
+            Phase::Waiting
+            | Phase::Queued
+            | Phase::ConvertingImage
+            | Phase::Submitting
+            | Phase::RetryWait
+            | Phase::Paused,
             desired,
         ) => match desired {
+            DesiredState::Run if job.phase == Phase::Waiting => Step::AwaitNeeds,
             DesiredState::Run => Step::Submit,
             DesiredState::Pause => Step::PauseLocally,
             DesiredState::Cancel | DesiredState::Delete => Step::EndLocally,
@@ -90,6 +98,7 @@ fn plan_array(job: &Job, array: &ArrayState, now: Timestamp) -> Step {
         }
         (Phase::Ended, DesiredState::Delete) => Step::Purge,
         (Phase::Ended, _) | (Phase::Paused, DesiredState::Pause) => Step::Rest,
+        (Phase::Waiting, DesiredState::Run) => Step::AwaitNeeds,
         (
             Phase::Queued | Phase::ConvertingImage | Phase::Submitting | Phase::RetryWait | Phase::Paused,
             DesiredState::Run,

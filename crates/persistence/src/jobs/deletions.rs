@@ -98,7 +98,8 @@ impl Store {
     /// Deletes jobs that finished more than `keep` ago, oldest first, with all that is stored about them. It deletes at most
     /// `at_most` at a time, fewer if they have many events, and returns how many. Zero means that there are no more.
     ///
-    /// A job stays while a webhook message about it waits, or while its files are being removed. Several processes may call
+    /// A job stays while a webhook message about it waits, while its files are being removed, and while a job that needs it has not
+    /// ended. Several processes may call
     /// this at once.
     pub async fn delete_finished(&self, keep: Duration, at_most: u32) -> Result<u64> {
         let mut tx = self.pool.begin().await?;
@@ -117,6 +118,7 @@ async fn hold_finished(connection: &mut PgConnection, keep: Duration, at_most: u
              select j.id, j.finished_at, j.events from jobs j
              where j.finished_at < now() - $1 * interval '1 millisecond' and j.phase = 'ended' and j.desired_state <> 'delete'
                and not exists (select from webhook_deliveries d where d.job_id = j.id and d.state = 'pending')
+               and not exists (select from needs n join jobs d on d.id = n.job_id where n.needed = j.id and d.phase <> 'ended')
              order by j.finished_at limit $2
              for update skip locked
          ), portion as (

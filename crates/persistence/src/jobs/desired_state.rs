@@ -9,7 +9,7 @@ use slurm::TaskSet;
 use crate::{
     callers::idempotency::Once,
     error::Result,
-    jobs::{lane::Lane, queries::Viewer},
+    jobs::{lane::Lane, needs, queries::Viewer},
     listen,
     store::Store,
     values::{StoredRow, to_json},
@@ -51,7 +51,7 @@ macro_rules! store_request {
         let mut tx = $store.pool.begin().await?;
         let due = sqlx::query!(
             "-- jobs::desired_state::" + $name + "
-             with taken as (
+             with recursive taken as (
                  update jobs
                  set " + $set + ",
                      due_at = now(), last_modified = $3, version = version + 1, updated_by = '" + $name + "'
@@ -114,7 +114,9 @@ impl Store {
             self,
             once,
             "request_resume",
-            "desired_state = 'run', status = 'Resuming', phase = 'queued', message = 'Resuming; waiting to be submitted.'",
+            "desired_state = 'run', status = 'Resuming',
+                 phase = case when exists (select from needs n where n.job_id = jobs.id and not n.met) then 'waiting' else 'queued' end,
+                 message = 'Resuming; waiting to be submitted.'",
             "phase = 'paused' and desired_state = 'pause'",
             "",
             id,
@@ -178,7 +180,9 @@ impl Store {
             self,
             once,
             "request_retry",
-            "desired_state = 'run', status = 'Pending', phase = 'queued', message = 'Retrying; waiting to be submitted.',
+            "desired_state = 'run', status = 'Pending',
+                 phase = case when exists (select from needs n where n.job_id = jobs.id and not n.met) then 'waiting' else 'queued' end,
+                 message = 'Retrying; waiting to be submitted.',
                  retry_count = 0, failures = '[]', pending_reason = null, submitted_at = null,
                  started_at = null, finished_at = null, secrets = $4, array_state = coalesce($6, array_state),
                  canceled_tasks = coalesce($7, canceled_tasks)",
@@ -187,6 +191,24 @@ impl Store {
                     or exists (select from clusters c where c.name = jobs.cluster and c.incarnation = $5 for share))",
             ", superseded as (
                  update runs r set superseded = true from taken where r.job_id = taken.id and r.task = any($8::int[])
+             ), stopped as (
+                 -- Jobs that were canceled because this one had failed, and those that were because of them. Their secrets were erased, so
+                 -- those that have some stay.
+                 select n.job_id from taken t join needs n on n.needed = t.id join jobs d on d.id = n.job_id
+                 where not n.met and d.phase = 'ended' and d.status = 'Canceled' and d.desired_state = 'run'
+                   and d.spec->'secret_env' = '[]' and coalesce(d.spec->'cloud_secret_keys', '[]') = '[]'
+                 union
+                 select n.job_id from stopped s join needs n on n.needed = s.job_id join jobs d on d.id = n.job_id
+                 where not n.met and d.phase = 'ended' and d.status = 'Canceled' and d.desired_state = 'run'
+                   and d.spec->'secret_env' = '[]' and coalesce(d.spec->'cloud_secret_keys', '[]') = '[]'
+             ), reopened as (
+                 update jobs d
+                 set status = 'Pending', phase = 'waiting', message = 'Waiting again for the jobs that it needs.', finished_at = null,
+                     array_state = case when d.array_state is null then null
+                                        else jsonb_set(d.array_state, '{counts}', d.array_state->'counts'
+                                                 || jsonb_build_object('pending', d.array_state #> '{counts,canceled}', 'canceled', 0)) end,
+                     due_at = now(), last_modified = $3, version = d.version + 1, updated_by = 'request_retry'
+                 from stopped where d.id = stopped.job_id
              )",
             id,
             viewer,
@@ -200,7 +222,7 @@ impl Store {
     }
 
     /// Deletes a job that has ended. With `artifacts`, its files on the cluster are removed first; the job is invisible until
-    /// then. `incarnation` names its cluster if the cluster is in the database; with `artifacts`, the request is not possible
+    /// then. A job that another one needs stays until that has ended. `incarnation` names its cluster if the cluster is in the database; with `artifacts`, the request is not possible
     /// if that cluster was deleted.
     pub async fn request_delete(
         &self,
@@ -212,6 +234,17 @@ impl Store {
     ) -> Result<Requested> {
         let Some(job) = self.find_job(id, viewer).await? else { return Ok(Requested::NoJob) };
         let mut tx = self.pool.begin().await?;
+        // With the lock no job can be added that needs this one; those that were added before are visible to the next statement.
+        sqlx::query!(
+            "-- jobs::desired_state::request_delete hold
+             select id from jobs where id = $1 for update",
+            id.get()
+        )
+        .fetch_optional(&mut *tx)
+        .await?;
+        if needs::needed_by(&mut *tx, id).await?.is_some() {
+            return Ok(Requested::Stays(job));
+        }
         // The lock on the cluster keeps it from being deleted before the pending removal is visible.
         let cluster = if artifacts {
             sqlx::query_scalar!(

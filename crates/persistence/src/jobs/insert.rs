@@ -9,7 +9,7 @@ use crate::{
     callers::idempotency::Once,
     clusters::stored::hold_incarnation,
     error::{Result, StoreError},
-    jobs::{lane::Lane, queries::Viewer},
+    jobs::{lane::Lane, needs, queries::Viewer},
     listen,
     statements::retry_rolled_back,
     store::Store,
@@ -37,6 +37,8 @@ pub enum Inserted {
     Other,
     /// Its cluster was deleted, or its name means another cluster now.
     ClusterGone,
+    /// These of its needs, by their places, name no job of its owner.
+    NeedsUnknown(Vec<usize>),
 }
 
 /// What is stored in the same transaction as a job.
@@ -71,7 +73,7 @@ impl Store {
     async fn insert(&self, new: &NewJob, along: InsertWith<'_>) -> Result<Option<Inserted>> {
         let InsertWith { once, webhook, incarnation } = along;
         let job = &new.job;
-        if once.is_none() && webhook.is_none() && incarnation.is_none() {
+        if once.is_none() && webhook.is_none() && incarnation.is_none() && job.spec.needs.is_empty() {
             // One statement is a transaction by itself.
             if self.insert_row(&self.pool, new).await? {
                 return Ok(Some(Inserted::Created(as_stored(job))));
@@ -108,6 +110,10 @@ impl Store {
             }));
         }
         // Dropping the transaction removes the job again.
+        let unknown = needs::add(&mut tx, &[job]).await?;
+        if !unknown.is_empty() {
+            return Ok(Some(Inserted::NeedsUnknown(unknown.into_iter().map(|(_, place)| place).collect())));
+        }
         if let Some(once) = once
             && !self.keep_answer(&mut tx, once, job.id, 201).await?
         {

@@ -17,9 +17,12 @@ impl Lane {
     /// The lane of a job's steps in this phase. The statements in `leases` list the same phases.
     pub fn of(phase: Phase) -> Self {
         match phase {
-            Phase::Queued | Phase::ConvertingImage | Phase::Submitting | Phase::RetryWait | Phase::Paused => {
-                Self::Submit
-            }
+            Phase::Waiting
+            | Phase::Queued
+            | Phase::ConvertingImage
+            | Phase::Submitting
+            | Phase::RetryWait
+            | Phase::Paused => Self::Submit,
             Phase::SubmitUncertain
             | Phase::InQueue
             | Phase::Running

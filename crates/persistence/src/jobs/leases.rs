@@ -129,7 +129,7 @@ impl DueJobs for Store {
                select (extract(epoch from min(greatest(due_at, coalesce(lease_expires_at, due_at))) - now()) * 1000)::bigint
                from jobs
                where due_at is not null and cluster = $1
-                 and (phase in ('queued', 'converting_image', 'submitting', 'retry_wait', 'paused')) = $2"#,
+                 and (phase in ('waiting', 'queued', 'converting_image', 'submitting', 'retry_wait', 'paused')) = $2"#,
             cluster.as_str(),
             lane == Lane::Submit,
         );
@@ -153,7 +153,7 @@ impl Store {
              with due as (
                  select id from jobs
                  where due_at <= now() and cluster = $1 and (lease_token is null or lease_expires_at <= now())
-                   and (phase in ('queued', 'converting_image', 'submitting', 'retry_wait', 'paused')) = $5
+                   and (phase in ('waiting', 'queued', 'converting_image', 'submitting', 'retry_wait', 'paused')) = $5
                    and ($6 or desired_state <> 'run')
                  order by due_at
                  limit $2

@@ -168,8 +168,8 @@ impl Store {
                        submitted_at = u.submitted_at, started_at = u.started_at, finished_at = u.finished_at,
                        observed_at = u.observed_at, source = u.source, array_state = u.array_state,
                        due_at = case when u.phase = 'ended' then null
-                                     -- A poll has seen news of its tasks since.
-                                     when j.array_state is not null and j.version <> u.version then now()
+                                     -- A poll has seen news of its tasks since, or a job that it needs has begun or ended.
+                                     when (j.array_state is not null or u.phase = 'waiting') and j.version <> u.version then now()
                                      when j.desired_state <> u.desired_state then now() else now() + (u.due_at - $5) end,
                        secrets = case when u.phase = 'ended' then null else j.secrets end,
                        lease_token = case when $4 then null else j.lease_token end,

@@ -7,11 +7,11 @@ use std::{
 };
 
 use chrono::{DateTime, TimeDelta};
-use domain::{ActiveJob, ArrayState, ArrayTasks, Job, JobArray, JobId, ObservedChange, Timestamp};
+use domain::{ActiveJob, ArrayTasks, Job, JobArray, JobId, Need, NeedWhen, ObservedChange, Timestamp};
 use persistence::{
-    ConversionLease, ConversionTurns as _, DueJobs as _, Inserted, Lane, Lease, LeaseTerms, NewJob,
-    Observations as _, PartitionTurns as _, PollLease, PollResult, PollTurns as _, Purges as _, Requested,
-    StepRecord, StepRecords as _, StoreError,
+    ConversionLease, ConversionTurns as _, DueJobs as _, Inserted, Lane, Lease, LeaseTerms, Needs as _,
+    NewJob, Observations as _, PartitionTurns as _, PollLease, PollResult, PollTurns as _, Purges as _,
+    Requested, StepRecord, StepRecords as _, StoreError,
 };
 use testkit::{Dice, command_job};
 use uuid::Uuid;
@@ -52,6 +52,14 @@ pub(crate) struct Both {
 
 fn ids() -> impl Iterator<Item = JobId> {
     (1..=4).map(|number| JobId::new(Uuid::from_u128(number)))
+}
+
+/// Each second job needs the one before it.
+fn needs(id: JobId) -> Vec<Need> {
+    let number = id.get().as_u128();
+    let need =
+        Need { name: "one".parse().unwrap(), job: Uuid::from_u128(number - 1), when: NeedWhen::Finished };
+    if number.is_multiple_of(2) { vec![need] } else { Vec::new() }
 }
 
 /// Some jobs have an array.
@@ -148,19 +156,20 @@ impl Both {
 
     async fn insert(&mut self) {
         let id = self.any_job();
-        let mut job =
-            Job { created_at: self.now, last_modified: self.now, ..command_job(id.get().as_u128()) };
+        let Job { owner, cluster, mut spec, .. } = command_job(id.get().as_u128());
         if has_array(id) {
-            job.spec.array =
+            spec.array =
                 Some(JobArray { tasks: ArrayTasks::Indices("0-5".parse().unwrap()), max_parallel: None });
-            job.array = ArrayState::of(&job.spec);
         }
+        spec.needs = needs(id);
+        let job = Job::accepted(id, owner, cluster, spec, self.now);
         let new = NewJob { job, secrets: secrets(), request_hash: [u8::from(self.dice.chance(200)); 32] };
         let tell = |inserted| match inserted {
             Inserted::Created(job) => format!("created {job:?}"),
             Inserted::Same(job) => format!("same {job:?}"),
             Inserted::Other => "other".to_owned(),
             Inserted::ClusterGone => "cluster gone".to_owned(),
+            Inserted::NeedsUnknown(places) => format!("unknown needs {places:?}"),
         };
         let told = (tell(self.real.insert(&new).await), tell(self.memory.insert(&new).await));
         self.same("insert", told);
@@ -235,6 +244,11 @@ impl Both {
             secrets.unwrap().into_keys().collect::<BTreeSet<JobId>>()
         };
         self.same("open_secrets", (known(opened.0), known(opened.1)));
+        let needed = of_both!(self, needed(&ids));
+        let told = |needed: Result<_, StoreError>| {
+            BTreeMap::from_iter::<std::collections::HashMap<JobId, _>>(needed.unwrap())
+        };
+        self.same("needed", (told(needed.0), told(needed.1)));
         if intents {
             let jobs = steps.into_iter().map(|step| step.job).collect();
             self.leases.push(((real, memory), jobs));

@@ -14,6 +14,10 @@ use testkit::Dice;
 pub(crate) fn step(job: &Job, dice: &mut Dice, now: Timestamp) -> StepRecord {
     let mut job = job.clone();
     match dice.below(7) {
+        0 | 1 if job.phase == Phase::Waiting => {
+            job.phase = dice.one_of(&[Phase::Waiting, Phase::Queued]);
+            job.message = format!("Waits, {}.", dice.below(3));
+        }
         0 | 1 => intend(&mut job, now),
         2 | 3 => {
             if job.attempt.as_ref().is_none_or(|attempt| !attempt.is_open()) {

@@ -144,7 +144,7 @@ impl Tables {
         else {
             return false;
         };
-        let stage = row.stage();
+        let (stage, before) = (row.stage(), row.before());
         row.add_lines(job, now);
         let old = &mut row.job;
         old.status = job.status;
@@ -170,6 +170,7 @@ impl Tables {
         row.changed_from(stage);
         let broken = row.broken_rule().map(|rule| format!("{}: {rule}", job.id));
         self.refused.extend(broken);
+        self.wake_needing(job.id, before, clock);
         true
     }
 }

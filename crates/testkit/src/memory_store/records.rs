@@ -99,6 +99,7 @@ impl MemoryStore {
         let mut refused = Vec::new();
         for StepRecord { job, due_at } in steps {
             let Some(row) = tables.jobs.get_mut(&job.id) else { continue };
+            let before = row.before();
             if !is_held(row.held, lease.token, now) {
                 continue;
             }
@@ -112,8 +113,8 @@ impl MemoryStore {
             row.due_at = match due_at {
                 _ if job.phase == Phase::Ended => None,
                 _ if row.job.desired != job.desired => Some(now),
-                // A poll, or the owner, has said something of its tasks since.
-                _ if job.array.is_some() && has_news => Some(now),
+                // A poll, or the owner, has said something of its tasks since; or a job that it needs has begun or ended.
+                _ if (job.array.is_some() || job.phase == Phase::Waiting) && has_news => Some(now),
                 due_at => due_at.map(|due| now + (due - at)),
             };
             if release {
@@ -122,6 +123,7 @@ impl MemoryStore {
             row.changed_from(stage);
             refused.extend(row.broken_rule().map(|rule| format!("{}: {rule}", job.id)));
             stored.insert(job.id);
+            tables.wake_needing(job.id, before, now);
         }
         tables.refused.extend(refused);
         tables.turns.extend(stored.iter().map(|id| Turn::Used(Right::Step(*id), lease.token)));

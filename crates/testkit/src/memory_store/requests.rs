@@ -19,6 +19,10 @@ impl MemoryStore {
             let visible = row.job.desired != DesiredState::Delete;
             return if same && visible { Inserted::Same(row.current()) } else { Inserted::Other };
         }
+        let unknown = tables.unknown_needs(&new.job);
+        if !unknown.is_empty() {
+            return Inserted::NeedsUnknown(unknown);
+        }
         let secrets = Some(new.secrets.clone()).filter(|secrets| !secrets.is_empty());
         let row = JobRow::new(new.job.clone(), secrets, new.request_hash, now);
         let stored = row.current();
@@ -54,7 +58,7 @@ impl MemoryStore {
         let may = |job: &Job| job.phase == Phase::Paused && job.desired == DesiredState::Pause;
         self.request(id, now, may, |row| {
             (row.job.desired, row.job.status, row.job.phase) =
-                (DesiredState::Run, Status::Resuming, Phase::Queued);
+                (DesiredState::Run, Status::Resuming, row.first_phase());
             "Resuming; waiting to be submitted.".clone_into(&mut row.job.message);
         })
     }
@@ -78,9 +82,11 @@ impl MemoryStore {
                 && job.desired != DesiredState::Delete
         };
         let secrets = Some(secrets.clone()).filter(|secrets| !secrets.is_empty());
-        self.request(id, now, may, |row| {
+        let clock = self.now();
+        let requested = self.request(id, now, may, |row| {
+            let phase = row.first_phase();
             let job = &mut row.job;
-            (job.desired, job.status, job.phase) = (DesiredState::Run, Status::Pending, Phase::Queued);
+            (job.desired, job.status, job.phase) = (DesiredState::Run, Status::Pending, phase);
             "Retrying; waiting to be submitted.".clone_into(&mut job.message);
             (job.retry_count, job.failures) = (0, Vec::new());
             (job.submitted_at, job.started_at, job.finished_at) = (None, None, None);
@@ -92,10 +98,18 @@ impl MemoryStore {
                 let again = row.tasks.iter_mut().filter(|((_, task), _)| array.unsubmitted.contains(*task));
                 again.for_each(|(_, run)| run.superseded = true);
             }
-        })
+        });
+        if matches!(requested, Requested::Taken(_)) {
+            self.tables().reopen(id, now, clock);
+        }
+        requested
     }
 
     pub fn request_delete(&self, id: JobId, artifacts: bool, now: Timestamp) -> Requested {
+        let is_needed = self.tables().is_needed(id);
+        if let (Some(job), true) = (self.find_job(id), is_needed) {
+            return Requested::Stays(job);
+        }
         if !artifacts {
             let mut tables = self.tables();
             return match tables.find(id) {
@@ -129,7 +143,7 @@ impl MemoryStore {
         let Some(row) = tables.jobs.get_mut(&id).filter(|row| may(&row.job)) else {
             return tables.find(id).map_or(Requested::NoJob, Requested::Stays);
         };
-        let stage = row.stage();
+        let (stage, before) = (row.stage(), row.before());
         change(row);
         row.due_at = Some(clock);
         row.job.last_modified = now;
@@ -137,6 +151,7 @@ impl MemoryStore {
         row.changed_from(stage);
         let (job, broken) = (row.current(), row.broken_rule());
         tables.refused.extend(broken.map(|rule| format!("{id}: {rule}")));
+        tables.wake_needing(id, before, clock);
         tables.wake(&job.cluster, Some(Lane::of(job.phase)));
         Requested::Taken(job)
     }

@@ -28,6 +28,8 @@ pub(super) struct JobRow {
     pub(super) secrets: Option<Secrets>,
     pub(super) request_hash: [u8; 32],
     pub(super) events: Vec<JobEvent>,
+    /// It does not wait for other jobs again.
+    pub(super) needs_met: bool,
     /// How many removals of its files have failed.
     pub(super) purges_failed: u32,
 }
@@ -59,6 +61,7 @@ impl JobRow {
             secrets,
             request_hash,
             events: Vec::new(),
+            needs_met: false,
             purges_failed: 0,
         };
         row.record_transition();

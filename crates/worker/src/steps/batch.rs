@@ -25,6 +25,7 @@ struct Sorted {
     explain_requeue: Vec<Job>,
     relax_exclusions: Vec<Job>,
     purge: Vec<Job>,
+    wait: Vec<Job>,
     submit: Vec<Job>,
     locate: Vec<Job>,
     cancel: Vec<Job>,
@@ -105,6 +106,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         self.record_unsubmitted(runtime, lease, staged.collect()).await?;
         self.store.recheck_conversions(&runtime.target.cluster.name, &gone).await?;
         self.store.put_off(lease, &sorted.rest, None).await?;
+        unless_empty(sorted.wait, |jobs| self.await_needs(lease, jobs)).await?;
         // One remote command for each kind, side by side.
         let cluster = &runtime.target.cluster.name;
         let (submitted, located, canceled, concluded, tended, explained, relaxed, purged) = tokio::join!(
@@ -133,6 +135,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                 Step::ExplainRequeue => sorted.explain_requeue.push(job),
                 Step::RelaxExclusions => sorted.relax_exclusions.push(job),
                 Step::Purge => sorted.purge.push(job),
+                Step::AwaitNeeds => sorted.wait.push(job),
                 Step::Submit => sorted.submit.push(job),
                 Step::Locate => sorted.locate.push(job),
                 Step::Cancel => sorted.cancel.push(job),

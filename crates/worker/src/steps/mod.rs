@@ -7,6 +7,7 @@ pub(crate) mod conclude;
 pub(crate) mod explain_requeue;
 pub(crate) mod images;
 pub(crate) mod locate;
+pub(crate) mod needs;
 pub(crate) mod pending_cleanup;
 pub(crate) mod purge;
 pub(crate) mod record;

@@ -136,6 +136,9 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         let mut secrets = self.store.open_secrets(&ids).await?;
         let jobs: Vec<&Job> = intents.iter().map(|intent| &intent.job).collect();
         let checkpoints = self.checkpoints(runtime, &jobs).await;
+        let needing: Vec<_> =
+            jobs.iter().filter(|job| !job.spec.needs.is_empty()).map(|job| job.id).collect();
+        let needed = self.store.needed(&needing).await?;
         let (mut staged, mut entries, mut scripts, mut refused) = (vec![], vec![], vec![], vec![]);
         for intent in intents {
             let job = &intent.job;
@@ -148,8 +151,10 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                     continue;
                 }
             };
-            let from = checkpoints.get(&job.id).map(|checkpoint| job.resumed_from(checkpoint));
-            match plan_submission(from.as_ref().unwrap_or(job), attempt, &runtime.target.cluster, &of_job) {
+            let told = needed.get(&job.id).map(|needed| job.with_needed(needed, &runtime.target.cluster));
+            let told = told.as_ref().unwrap_or(job);
+            let from = checkpoints.get(&job.id).map(|checkpoint| told.resumed_from(checkpoint));
+            match plan_submission(from.as_ref().unwrap_or(told), attempt, &runtime.target.cluster, &of_job) {
                 Ok(entry) => {
                     let script = entry.files.iter().find(|file| file.path == entry.script_path);
                     let text = script.map(|file| String::from_utf8_lossy(&file.bytes).into_owned());

@@ -13,11 +13,11 @@ use std::{
     time::Duration,
 };
 
-use domain::{Abandoned, ClusterName, Conversion, FileFault, Job, JobId, Secrets, Timestamp};
+use domain::{Abandoned, ClusterName, Conversion, FileFault, Job, JobId, NeededJob, Secrets, Timestamp};
 use persistence::{
     ConversionLease, ConversionRecord, ConversionRecords, ConversionTurns, DueJobs, ImageRequest,
-    ImageRequests, KnownPartitions, Lane, Lease, LeaseTerms, PartitionTurns, PurgeTarget, Purges, StepRecord,
-    StepRecords, StoreError, WorkStore,
+    ImageRequests, KnownPartitions, Lane, Lease, LeaseTerms, Needs, PartitionTurns, PurgeTarget, Purges,
+    StepRecord, StepRecords, StoreError, WorkStore,
 };
 use remote::{PartitionsAnswer, RemoteCommand};
 use slurm::RemotePath;
@@ -122,6 +122,12 @@ impl<S: WorkStore, G: Gate> DueJobs for GatedStore<S, G> {
 
     async fn next_due_in(&self, cluster: &ClusterName, lane: Lane) -> Result<Option<Duration>, StoreError> {
         self.gate.pass("next_due_in", self.store.next_due_in(cluster, lane)).await
+    }
+}
+
+impl<S: WorkStore, G: Gate> Needs for GatedStore<S, G> {
+    async fn needed(&self, jobs: &[JobId]) -> Result<HashMap<JobId, Vec<NeededJob>>, StoreError> {
+        self.gate.pass("needed", self.store.needed(jobs)).await
     }
 }
 

@@ -51,9 +51,21 @@ pub(super) async fn accept(
     }
     // Postgres stores microseconds; this answer must equal later ones.
     let now = app.clock.now().trunc_subsecs(6);
-    let job = Job::accepted(id, caller.owner, cluster.name.clone(), spec, now);
+    let job = Job::accepted(id, caller.owner.clone(), cluster.name.clone(), spec, now);
+    let unknown = app.store.unknown_needs(&job).await?;
+    // A repeated request must get the same answer, although a job may have been deleted since.
+    if !unknown.is_empty() && app.store.find_job(id, &caller.viewer()).await?.is_none() {
+        return Err(needs_unknown(&unknown));
+    }
     let (cluster, incarnation) = (cluster.clone(), known.incarnation(&cluster.name));
     Ok(Accepted { job, secrets, webhook, cluster, incarnation })
+}
+
+/// These needs name no job of the caller. Another owner's job gets the same answer.
+pub(super) fn needs_unknown(places: &[usize]) -> Problem {
+    let detail = "names no job of yours: it may have been deleted";
+    let unknown = places.iter().map(|at| Violation::new(format!("/needs/{at}/job"), "unknown_job", detail));
+    Problem::fields(unknown.collect())
 }
 
 /// An existing cluster with invalid settings gets its own error, not `unknown_cluster`.

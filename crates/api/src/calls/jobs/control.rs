@@ -291,8 +291,14 @@ pub(crate) async fn delete_job(
             tracing::info!(job.id = %id, artifacts, owner = %caller.owner, "job deleted");
             Ok(StatusCode::NO_CONTENT)
         }
-        // A finished job is refused only because of its cluster.
-        Requested::Stays(job) if job.phase == Phase::Ended => Err(gone(&job.cluster)),
+        // A finished job is refused only because of a job that needs it, or of its cluster.
+        Requested::Stays(job) if job.phase == Phase::Ended => match app.store.needed_by(id).await? {
+            Some(other) => {
+                let rule = format!("The job {other} needs it and has not ended: cancel that one first.");
+                Err(wrong_state(job.status, &rule))
+            }
+            None => Err(gone(&job.cluster)),
+        },
         Requested::Stays(job) => {
             Err(wrong_state(job.status, "Cancel it first, and delete it when it has finished."))
         }

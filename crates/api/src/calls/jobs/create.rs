@@ -10,7 +10,7 @@ use persistence::{InsertWith, Inserted, NewJob, Once};
 use slurm::TraceParent;
 
 use super::{
-    accept::{Accepted, accept},
+    accept::{Accepted, accept, needs_unknown},
     once,
 };
 use crate::{
@@ -115,6 +115,7 @@ pub(crate) async fn store(
         Some(Inserted::Same(job)) => Stored { job, new: false },
         Some(Inserted::Other) => return Err(id_taken(id)),
         Some(Inserted::ClusterGone) => return Err(gone(&cluster)),
+        Some(Inserted::NeedsUnknown(places)) => return Err(needs_unknown(&places)),
         None => return Ok(None),
     };
     // The first log line of the job; the worker's lines go on with the attempts from 1.

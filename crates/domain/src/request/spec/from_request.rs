@@ -23,6 +23,7 @@ use crate::{
         body::{ContainerRequest, JobRequest},
         components::{components, place},
         cosmos::{self, Requested},
+        needs::needs,
         options::{contradictions, moments, options},
         program::ProgramSettings,
         results::{check_logs, result_rules},
@@ -81,6 +82,7 @@ impl JobSpec {
         let variables = env.keys().chain(secret_env.keys()).cloned().collect();
         let home = request.id.and_then(|id| cluster.base_dir.join(&format!("results/{id}")).ok());
         let results = result_rules(std::mem::take(&mut request.results), home.as_ref(), &mut faults);
+        let needs = needs(&request.needs, request.id, &mut faults);
         let array = request.array.take();
         let array = array.and_then(|array| JobArray::from_request(array, &variables, &mut faults));
         let Cloud { plain: cloud_plain, secret: cloud_metadata, secret_keys: cloud_secret_keys } =
@@ -128,6 +130,7 @@ impl JobSpec {
                     labels,
                     work,
                     array,
+                    needs,
                     results,
                     image,
                     image_policy,

@@ -2,20 +2,20 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use domain::{ArrayState, DesiredState, Job, JobId, NewestRun, Outcome, Phase, Status, TaskStatus};
+use domain::{ArrayState, DesiredState, Job, JobId, NeedWhen, NewestRun, Outcome, Phase, Status, TaskStatus};
 use persistence::JobEvent;
 use slurm::SlurmState;
 use testkit::{LivingCluster, MemoryStore, TrueJob, Truth, Turn, Word};
 
 use super::callers::{Sent, Wish};
 
-pub(super) fn audit(store: &MemoryStore, site: &LivingCluster, sent: &[Sent]) -> Vec<String> {
+pub(super) fn audit(store: &MemoryStore, site: &LivingCluster, sent_jobs: &[Sent]) -> Vec<String> {
     let mut found = site.truth(|truth| truth.violations.clone());
     found.extend(store.refused().into_iter().map(|broken| format!("the database would refuse {broken}")));
     site.truth(|truth| found.extend(submitted_twice(truth)));
     found.extend(late_words(&store.turns()));
     let stored: BTreeMap<JobId, Job> = store.all_jobs().into_iter().map(|job| (job.id, job)).collect();
-    for sent in sent {
+    for sent in sent_jobs {
         let mut say = |what: String| found.push(format!("job {}: {what}", sent.id));
         let deleted = sent.wishes.iter().find_map(|wish| match wish {
             Wish::Delete { artifacts } => Some(*artifacts),
@@ -48,7 +48,8 @@ pub(super) fn audit(store: &MemoryStore, site: &LivingCluster, sent: &[Sent]) ->
                     say("its secrets are still stored".to_owned());
                 }
                 let events = store.events_of(sent.id);
-                finality(&events, sent).into_iter().for_each(&mut say);
+                finality(&events, sent, again_with(job, sent_jobs)).into_iter().for_each(&mut say);
+                site.truth(|truth| needs(job, &stored, store, truth)).into_iter().for_each(&mut say);
                 site.truth(|truth| lines(job, &events, truth)).into_iter().for_each(&mut say);
             }
         }
@@ -102,7 +103,7 @@ fn verdict(job: &Job, sent: &Sent, truth: &Truth) -> Option<String> {
         Status::Done => !succeeded,
         Status::Error => (succeeded && !forgotten) || last.is_none(),
         Status::Canceled => {
-            !wished(Wish::Cancel) && !last.is_some_and(|last| last.ended_by_others)
+            !wished(Wish::Cancel) && !job.is_skipped() && !last.is_some_and(|last| last.ended_by_others)
                 || (succeeded && !forgotten)
         }
         Status::Paused => !wished(Wish::Pause) || job.desired != DesiredState::Pause,
@@ -149,7 +150,7 @@ fn verdict_of_tasks(
             TaskStatus::Done => !last.is_some_and(|last| succeeded(last, true, false) || last.lost),
             TaskStatus::Error => last.is_some_and(|last| done(last)),
             TaskStatus::Canceled => {
-                !is_canceled && !last.is_some_and(|last| last.ended_by_others)
+                !is_canceled && !job.is_skipped() && !last.is_some_and(|last| last.ended_by_others)
                     || last.is_some_and(|last| done(last))
             }
             TaskStatus::Pending | TaskStatus::Running => job.status != Status::Paused,
@@ -199,7 +200,9 @@ fn succeeded(last: &TrueJob, is_command: bool, canceled: bool) -> bool {
 }
 
 /// An end is final, but for the owner's wish to send the job again.
-fn finality(events: &[JobEvent], sent: &Sent) -> Vec<String> {
+///
+/// `reopened`: how often a job that it needs was sent again.
+fn finality(events: &[JobEvent], sent: &Sent, reopened: usize) -> Vec<String> {
     let mut found = Vec::new();
     if events.iter().enumerate().any(|(index, event)| event.seq != index as u64 + 1) {
         found.push("its events are not numbered one after the other".to_owned());
@@ -210,9 +213,57 @@ fn finality(events: &[JobEvent], sent: &Sent) -> Vec<String> {
         .filter_map(|event| event.data["phase"].as_str())
         .collect();
     let again = phases.windows(2).filter(|pair| pair[0] == "ended").count();
-    let wished = sent.wishes.iter().filter(|wish| **wish == Wish::Retry).count();
+    let wished = sent.wishes.iter().filter(|wish| **wish == Wish::Retry).count() + reopened;
     if again > wished {
         found.push(format!("it has ended and gone on {again} times, and was sent again {wished} times"));
+    }
+    found
+}
+
+/// How often the jobs that a job needs were sent again, and those that they need.
+fn again_with(job: &Job, sent: &[Sent]) -> usize {
+    let mut ids: BTreeSet<JobId> = job.spec.needs.iter().map(|need| JobId::new(need.job)).collect();
+    let mut count = 0;
+    // A job needs only jobs that were sent before it.
+    for other in sent.iter().rev().filter(|other| ids.remove(&other.id)).collect::<Vec<_>>() {
+        count += other.wishes.iter().filter(|wish| **wish == Wish::Retry).count();
+    }
+    count
+}
+
+/// What a job waited for has happened if it ran, and can no longer happen if it was canceled because of that.
+fn needs(job: &Job, stored: &BTreeMap<JobId, Job>, store: &MemoryStore, truth: &Truth) -> Vec<String> {
+    let mut found = Vec::new();
+    let has_run = truth.jobs.values().any(|one| one.owner == Some(job.id.get()));
+    let mut blamed = false;
+    for need in &job.spec.needs {
+        let id = JobId::new(need.job);
+        let Some(other) = stored.get(&id) else {
+            blamed = true;
+            continue;
+        };
+        let ended = |status: Status| {
+            store
+                .events_of(id)
+                .iter()
+                .any(|event| event.data["status"].as_str() == Some(<&str>::from(status)))
+        };
+        let begun = truth.jobs.values().any(|one| one.owner == Some(need.job));
+        let (met, never) = match need.when {
+            NeedWhen::Succeeded => (ended(Status::Done), ended(Status::Error) || ended(Status::Canceled)),
+            NeedWhen::Failed => (ended(Status::Error), ended(Status::Done) || ended(Status::Canceled)),
+            NeedWhen::Finished => {
+                (ended(Status::Done) || ended(Status::Error) || ended(Status::Canceled), false)
+            }
+            NeedWhen::Started => (begun, ended(Status::Error) || ended(Status::Canceled)),
+        };
+        blamed |= never;
+        if has_run && !met {
+            found.push(format!("it was submitted, and {} is {} ({need:?})", other.id, other.status));
+        }
+    }
+    if job.is_skipped() && !blamed {
+        found.push(format!("it was canceled without a reason: {}", job.message));
     }
     found
 }

@@ -6,10 +6,10 @@ use std::{
 };
 
 use domain::{
-    ArrayState, ArrayTasks, Clock, DesiredState, Job, JobArray, JobId, Phase, Secrets, Status, TaskStatus,
-    Work,
+    ArrayState, ArrayTasks, Clock, DesiredState, Job, JobArray, JobId, Need, NeedWhen, Phase, Secrets,
+    Status, TaskStatus, Work,
 };
-use persistence::{NewJob, Requested};
+use persistence::{Inserted, NewJob, Requested};
 use slurm::TaskSet;
 use testkit::{MemoryStore, job_at};
 use tokio::time::sleep;
@@ -64,8 +64,13 @@ impl Callers {
         let is_command = self.world.dice(|dice| dice.chance(400));
         let job = self.job(number, is_command);
         let id = job.id;
-        let new = NewJob { job, secrets: secrets(), request_hash: [0; 32] };
-        self.store.insert_job(&new);
+        let mut new = NewJob { job, secrets: secrets(), request_hash: [0; 32] };
+        if let Inserted::NeedsUnknown(_) = self.store.insert_job(&new) {
+            // Those that it needs were deleted meanwhile.
+            new.job.spec.needs.clear();
+            new.job.phase = Phase::Queued;
+            self.store.insert_job(&new);
+        }
         self.world
             .note(|| format!("{id} is accepted, {}", if is_command { "a command" } else { "a training" }));
         self.sent.lock().unwrap_or_else(PoisonError::into_inner).push(Sent {
@@ -96,7 +101,18 @@ impl Callers {
         } else {
             testkit::tao_job(1).spec.work
         };
-        let mut job = job_at(u128::from(number) + 1, work, self.clock.now());
+        let Job { id, owner, cluster, mut spec, created_at, .. } =
+            job_at(u128::from(number) + 1, work, self.clock.now());
+        for other in self.sent() {
+            if self.world.dice(|dice| dice.chance(300)) {
+                use NeedWhen::{Failed, Finished, Started, Succeeded};
+                let when =
+                    self.world.dice(|dice| dice.one_of(&[Succeeded, Succeeded, Failed, Finished, Started]));
+                let name = format!("n{}", spec.needs.len());
+                spec.needs.extend(name.parse().ok().map(|name| Need { name, job: other.id.get(), when }));
+            }
+        }
+        let mut job = Job::accepted(id, owner, cluster, spec, created_at);
         if is_command && self.world.dice(|dice| dice.chance(400)) {
             // Two pieces of an array, or one.
             let tasks = self.world.dice(|dice| if dice.chance(300) { "0-1,1001-1002" } else { "0-3" });

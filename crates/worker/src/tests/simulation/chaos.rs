@@ -201,6 +201,8 @@ async fn settle(store: &MemoryStore, site: &LivingCluster, callers: &Callers) ->
             .filter(|job| match job.phase {
                 Phase::Ended => job.desired == DesiredState::Delete,
                 Phase::Paused => job.desired != DesiredState::Pause,
+                // Perhaps for a job that is paused.
+                Phase::Waiting => resumed,
                 _ => true,
             })
             .collect();

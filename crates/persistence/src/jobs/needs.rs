@@ -1,0 +1,124 @@
+//! Jobs that wait for other jobs.
+
+use std::collections::{HashMap, HashSet};
+
+use domain::{Job, JobId, NeededJob};
+use sqlx::{PgExecutor, Postgres, Transaction};
+use uuid::Uuid;
+
+use crate::{
+    error::Result,
+    store::{Call, Store},
+    values::StoredRow,
+};
+
+/// What jobs wait for.
+pub trait Needs {
+    /// The jobs that each of these needs, in the order of its needs. Jobs without needs are missing from the result.
+    fn needed(&self, jobs: &[JobId]) -> impl Call<HashMap<JobId, Vec<NeededJob>>>;
+}
+
+impl Needs for Store {
+    async fn needed(&self, jobs: &[JobId]) -> Result<HashMap<JobId, Vec<NeededJob>>> {
+        let mut needed: HashMap<JobId, Vec<NeededJob>> = HashMap::new();
+        if jobs.is_empty() {
+            return Ok(needed);
+        }
+        let ids: Vec<_> = jobs.iter().map(|id| id.get()).collect();
+        let rows = sqlx::query!(
+            r#"-- jobs::needs::needed
+               select n.job_id, j.status as "status?", j.started_at, a.job_dir as "job_dir?"
+               from needs n
+               left join jobs j on j.id = n.needed
+               left join slurm_metadata a on a.job_id = j.id and a.attempt = j.attempt
+               where n.job_id = any($1)
+               order by n.job_id, n.place"#,
+            &ids
+        )
+        .fetch_all(&self.pool)
+        .await?;
+        for row in rows {
+            let stored = StoredRow::of("needs", &row.job_id);
+            needed.entry(JobId::new(row.job_id)).or_default().push(NeededJob {
+                status: stored.parse_any("status", row.status.as_ref())?,
+                has_started: row.started_at.is_some(),
+                job_dir: stored.parse_any("job_dir", row.job_dir.as_ref())?,
+            });
+        }
+        Ok(needed)
+    }
+}
+
+impl Store {
+    /// The needs of a new job that name no job of its owner, by their places.
+    pub async fn unknown_needs(&self, job: &Job) -> Result<Vec<usize>> {
+        if job.spec.needs.is_empty() {
+            return Ok(Vec::new());
+        }
+        let needed: Vec<_> = job.spec.needs.iter().map(|need| need.job).collect();
+        let known = sqlx::query_scalar!(
+            "-- jobs::needs::unknown_needs
+             select id from jobs where id = any($1) and owner = $2 and desired_state <> 'delete'",
+            &needed,
+            job.owner.as_str(),
+        );
+        let known: HashSet<Uuid> = known.fetch_all(&self.pool).await?.into_iter().collect();
+        let places = needed.iter().enumerate();
+        Ok(places.filter(|(_, id)| !known.contains(id)).map(|(place, _)| place).collect())
+    }
+
+    /// A job that needs this one and has not ended: until then this one cannot be deleted.
+    pub async fn needed_by(&self, id: JobId) -> Result<Option<JobId>> {
+        needed_by(&self.pool, id).await
+    }
+}
+
+/// A job that needs this one and has not ended.
+pub(super) async fn needed_by(db: impl PgExecutor<'_>, id: JobId) -> Result<Option<JobId>> {
+    let other = sqlx::query_scalar!(
+        "-- jobs::needs::needed_by
+         select d.id from needs n join jobs d on d.id = n.job_id where n.needed = $1 and d.phase <> 'ended' limit 1",
+        id.get(),
+    );
+    Ok(other.fetch_optional(db).await?.map(JobId::new))
+}
+
+/// Stores the needs of new jobs, which are stored already. Returns those that name no job of the same owner, by job and place; then
+/// the transaction has to be rolled back.
+pub(super) async fn add(tx: &mut Transaction<'_, Postgres>, jobs: &[&Job]) -> Result<Vec<(JobId, usize)>> {
+    let (mut ids, mut places, mut needed, mut owners) = (vec![], vec![], vec![], vec![]);
+    for job in jobs {
+        for (need, place) in job.spec.needs.iter().zip(0_i32..) {
+            ids.push(job.id.get());
+            places.push(place);
+            needed.push(need.job);
+            owners.push(job.owner.to_string());
+        }
+    }
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    // The lock holds until the needs are visible to a deletion.
+    let stored = sqlx::query!(
+        "-- jobs::needs::add
+         insert into needs (job_id, place, needed)
+         select u.job_id, u.place, j.id
+         from unnest($1::uuid[], $2::int[], $3::uuid[], $4::text[]) as u(job_id, place, needed, owner)
+         join jobs j on j.id = u.needed and j.owner = u.owner and j.desired_state <> 'delete'
+         for share of j
+         returning job_id, place",
+        &ids,
+        &places,
+        &needed,
+        &owners,
+    )
+    .fetch_all(&mut **tx)
+    .await?;
+    let stored: HashSet<(Uuid, i32)> = stored.into_iter().map(|row| (row.job_id, row.place)).collect();
+    let all = ids.into_iter().zip(places);
+    let unknown = all.filter(|need| !stored.contains(need));
+    Ok(unknown.map(|(job, place)| (JobId::new(job), usize::try_from(place).unwrap_or_default())).collect())
+}
+
+#[cfg(test)]
+mod tests;

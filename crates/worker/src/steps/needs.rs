@@ -1,0 +1,24 @@
+//! Jobs that wait for other jobs. Nothing remote happens.
+
+use domain::{Job, Transition, after_needs};
+use persistence::{Lease, WorkStore};
+
+use crate::{Result, link::cluster_link::ClusterLink, steps::record::done, worker::Worker};
+
+impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
+    /// Looks at the jobs that these wait for: one query for all of them.
+    pub(crate) async fn await_needs(&self, lease: &Lease, jobs: Vec<Job>) -> Result {
+        let ids: Vec<_> = jobs.iter().map(|job| job.id).collect();
+        let mut needed = self.store.needed(&ids).await?;
+        let now = self.clock.now();
+        let (mut changed, mut same) = (Vec::new(), Vec::new());
+        for job in jobs {
+            let Transition { job: next, due_at } =
+                after_needs(&job, &needed.remove(&job.id).unwrap_or_default(), now);
+            if next == job { same.push(job) } else { changed.push(done(next, due_at)) }
+        }
+        self.store.put_off(lease, &same, None).await?;
+        self.record(lease, &changed).await?;
+        Ok(())
+    }
+}
