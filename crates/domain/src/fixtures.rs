@@ -35,6 +35,7 @@ pub(crate) fn command_job() -> Job {
         work: Work::Command { text: "true".to_owned() },
         array: None,
         needs: Vec::new(),
+        pipeline: None,
         results: Vec::new(),
         image: None,
         image_policy: ImagePolicy::default(),

@@ -61,6 +61,7 @@ pub fn spec(work: Work) -> JobSpec {
         work,
         array: None,
         needs: Vec::new(),
+        pipeline: None,
         results: Vec::new(),
         image: Some(parsed("/lustre/images/tao.sqsh")),
         image_policy: ImagePolicy::default(),

@@ -7,6 +7,7 @@ pub(crate) mod cleanup;
 pub(crate) mod identity;
 pub(crate) mod logs;
 pub(crate) mod paths;
+pub(crate) mod pipeline;
 pub(crate) mod results;
 pub(crate) mod retry_request;
 pub(crate) mod run;

@@ -14,6 +14,7 @@ pub mod limits;
 pub(crate) mod needs;
 pub(crate) mod options;
 pub(crate) mod options_body;
+pub(crate) mod pipeline;
 pub(crate) mod program;
 pub(crate) mod resources;
 pub(crate) mod results;

@@ -14,6 +14,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use slurm::{EnvKey, Moment, PartitionList, RemotePath, SubmitOptions, TaskSet, TraceParent};
+use uuid::Uuid;
 
 use crate::{
     cluster::{
@@ -48,6 +49,9 @@ pub struct JobSpec {
     /// The jobs that it waits for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<Need>,
+    /// The pipeline that it was stored with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pipeline: Option<PipelineMember>,
     /// What is read of each task when it has ended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub results: Vec<ResultRule>,
@@ -129,6 +133,16 @@ impl JobSpec {
         let size = self.array.as_ref().map_or(1, |array| array.piece_size(max_array_size));
         u32::try_from(self.tasks().pieces(size).len()).unwrap_or(u32::MAX)
     }
+}
+
+/// The place of a job in a pipeline.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PipelineMember {
+    pub id: Uuid,
+    /// Its name in the pipeline.
+    pub name: Word,
+    /// Each job has a higher one than those that it needs.
+    pub place: u32,
 }
 
 /// A warning that is stored with its job, because the report that it is from changes.

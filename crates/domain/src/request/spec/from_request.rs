@@ -131,6 +131,7 @@ impl JobSpec {
                     work,
                     array,
                     needs,
+                    pipeline: None,
                     results,
                     image,
                     image_policy,

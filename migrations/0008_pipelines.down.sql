@@ -7,3 +7,5 @@ drop trigger jobs_note_met_needs on jobs;
 drop trigger jobs_keep_needed on jobs;
 drop function wake_needing, note_met_needs, keep_needed;
 drop table needs;
+drop index jobs_pipeline;
+drop table pipelines;

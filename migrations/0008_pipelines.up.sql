@@ -49,3 +49,16 @@ begin
     return old;
 end $$;
 create trigger jobs_keep_needed before delete on jobs for each row execute function keep_needed();
+
+-- Jobs that were stored together. Their specifications name the pipeline.
+create table pipelines (
+    id              uuid        primary key,
+    owner           text        not null,                       -- of its jobs, too
+    name            text,                                       -- a name for people
+    labels          jsonb       not null default '{}',          -- its jobs have them, too
+    request_hash    bytea       not null,                       -- HMAC of the request: a second request with this id has to be the same
+    created_at      timestamptz not null
+);
+create index pipelines_newest on pipelines (created_at desc, id desc);
+create index pipelines_owner_newest on pipelines (owner, created_at desc, id desc);
+create index jobs_pipeline on jobs using hash ((spec #>> '{pipeline,id}'));
