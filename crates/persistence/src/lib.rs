@@ -10,6 +10,7 @@ mod error;
 mod events;
 mod jobs;
 mod listen;
+mod pipelines;
 mod polls;
 mod schema;
 mod seal;
@@ -58,6 +59,7 @@ pub use jobs::{
     },
 };
 pub use listen::{DueListener, DueNotice, DueNotices, JobListener, JobNotice};
+pub use pipelines::{InsertedPipeline, NewPipeline, PipelinePage};
 pub use polls::{
     observations::Observations,
     orphans::OrphanRecords,

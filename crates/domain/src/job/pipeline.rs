@@ -89,11 +89,9 @@ impl PipelineCounts {
             Status::Canceled if is_skipped => &mut self.skipped,
             Status::Canceled => &mut self.canceled,
             Status::Running | Status::Started => &mut self.running,
-            Status::Pending
-            | Status::Canceling
-            | Status::Pausing
-            | Status::Paused
-            | Status::Resuming => &mut self.pending,
+            Status::Pending | Status::Canceling | Status::Pausing | Status::Paused | Status::Resuming => {
+                &mut self.pending
+            }
         } += jobs;
     }
 

@@ -1,8 +1,10 @@
 //! Accepting jobs.
 
+use std::{collections::HashSet, fmt::Write};
+
 use chrono::SubsecRound;
 use domain::{Job, JobId, Secrets, Timestamp, Webhook, Work};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use sqlx::PgExecutor;
 
 use crate::{
@@ -75,7 +77,7 @@ impl Store {
         let job = &new.job;
         if once.is_none() && webhook.is_none() && incarnation.is_none() && job.spec.needs.is_empty() {
             // One statement is a transaction by itself.
-            if self.insert_row(&self.pool, new).await? {
+            if !self.insert_rows(&self.pool, &[new]).await?.is_empty() {
                 return Ok(Some(Inserted::Created(as_stored(job))));
             }
         }
@@ -87,7 +89,7 @@ impl Store {
         {
             return Ok(Some(Inserted::ClusterGone));
         }
-        if !self.insert_row(&mut *tx, new).await? {
+        if self.insert_rows(&mut *tx, &[new]).await?.is_empty() {
             let same = sqlx::query_scalar!(
                 r#"-- jobs::insert::insert same
                    select owner = $2 and request_hash = $3 as "same!" from jobs where id = $1"#,
@@ -126,49 +128,67 @@ impl Store {
         Ok(Some(Inserted::Created(as_stored(job))))
     }
 
-    /// Stores a job and wakes the workers; false when its id is taken.
-    async fn insert_row(&self, db: impl PgExecutor<'_>, new: &NewJob) -> Result<bool> {
-        let NewJob { job, secrets, request_hash } = new;
+    /// Stores jobs and wakes the workers. Jobs whose ids are taken are missing from the result.
+    pub(crate) async fn insert_rows(
+        &self,
+        db: impl PgExecutor<'_>,
+        new: &[&NewJob],
+    ) -> Result<HashSet<JobId>> {
+        let rows = new.iter().map(|new| self.row(new)).collect::<Result<Vec<_>>>()?;
+        let (channel, _) = listen::due(&new[0].job.cluster, None);
+        let notices = new.iter().map(|new| {
+            let (_, payload) = listen::due(&new.job.cluster, Some(Lane::of(new.job.phase)));
+            (new.job.id.get(), payload)
+        });
+        let (ids, payloads): (Vec<_>, Vec<_>) = notices.unzip();
+        let stored = sqlx::query!(
+            r#"-- jobs::insert::insert_rows
+               with stored as (
+                   insert into jobs (id, owner, cluster, name, labels, network_arch, action, spec, request_hash, secrets,
+                                     status, phase, message, source, created_at, last_modified, due_at, array_state)
+                   select u.id, u.owner, u.cluster, u.name, u.labels, u.network_arch, u.action, u.spec, u.request_hash, u.secrets,
+                          u.status, u.phase, u.message, u.source, u.created_at, u.created_at, now(), u.array_state
+                   from jsonb_populate_recordset(null::jobs, $1) u
+                   where not exists (select from deleted_jobs d where d.id = u.id)
+                   on conflict (id) do nothing
+                   returning id
+               )
+               select s.id as "id!", pg_notify($2, n.payload)
+               from stored s join unnest($3::uuid[], $4::text[]) as n(id, payload) on n.id = s.id"#,
+            Value::Array(rows),
+            channel,
+            &ids,
+            &payloads,
+        );
+        Ok(stored.fetch_all(db).await?.into_iter().map(|row| JobId::new(row.id)).collect())
+    }
+
+    /// The columns of a new job.
+    fn row(&self, NewJob { job, secrets, request_hash }: &NewJob) -> Result<Value> {
         let labels = job.spec.labels.iter().map(|(key, value)| (key.to_string(), value.as_str().into()));
         let labels: Value = labels.collect::<Map<_, _>>().into();
         let (network_arch, action) = match &job.spec.work {
             Work::Tao { network_arch, action, .. } => (Some(network_arch.as_str()), Some(action.as_str())),
             Work::Command { .. } | Work::Components { .. } => (None, None),
         };
-        let (channel, payload) = listen::due(&job.cluster, Some(Lane::of(job.phase)));
-        let notified = sqlx::query!(
-            "-- jobs::insert::insert_row
-             with stored as (
-                 insert into jobs (id, owner, cluster, name, labels, network_arch, action, spec, request_hash, secrets,
-                                   status, phase, message, source, created_at, last_modified, due_at, array_state)
-                 select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $15, now(), $18
-                 where not exists (select from deleted_jobs d where d.id = $1)
-                 on conflict (id) do nothing
-                 returning id
-             )
-             select pg_notify($16, $17) from stored",
-            job.id.get(),
-            job.owner.as_str(),
-            job.cluster.as_str(),
-            job.spec.name.as_ref().map(domain::Label::as_str),
-            labels,
-            network_arch,
-            action,
-            to_json("a specification", &job.spec)?,
-            &self.sealer.code(request_hash)[..],
-            self.seal_secrets(job.id, secrets)?,
-            <&str>::from(job.status),
-            <&str>::from(job.phase),
-            job.message,
-            job.source.to_string(),
-            exact(job.created_at),
-            channel,
-            payload,
-            job.array.as_ref().map(|array| to_json("the state of an array", array)).transpose()?,
-        )
-        .fetch_optional(db)
-        .await?;
-        Ok(notified.is_some())
+        Ok(json!({
+            "id": job.id,
+            "owner": job.owner.as_str(),
+            "cluster": job.cluster.as_str(),
+            "name": job.spec.name.as_ref().map(domain::Label::as_str),
+            "labels": labels,
+            "network_arch": network_arch,
+            "action": action,
+            "spec": to_json("a specification", &job.spec)?,
+            "request_hash": bytea(&self.sealer.code(request_hash)),
+            "secrets": self.seal_secrets(job.id, secrets)?.as_deref().map(bytea),
+            "status": job.status,
+            "phase": job.phase,
+            "message": job.message,
+            "source": job.source,
+            "created_at": exact(job.created_at),
+            "array_state": job.array.as_ref().map(|array| to_json("the state of an array", array)).transpose()?,
+        }))
     }
 
     pub(crate) fn seal_secrets(&self, id: JobId, secrets: &Secrets) -> Result<Option<Vec<u8>>> {
@@ -181,8 +201,16 @@ impl Store {
     }
 }
 
+/// Bytes as Postgres reads them in JSON.
+pub(crate) fn bytea(bytes: &[u8]) -> String {
+    bytes.iter().fold("\\x".to_owned(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
 /// A time with the precision of the database.
-fn exact(at: Timestamp) -> Timestamp {
+pub(crate) fn exact(at: Timestamp) -> Timestamp {
     at.trunc_subsecs(6)
 }
 

@@ -85,7 +85,7 @@ pub(super) async fn needed_by(db: impl PgExecutor<'_>, id: JobId) -> Result<Opti
 
 /// Stores the needs of new jobs, which are stored already. Returns those that name no job of the same owner, by job and place; then
 /// the transaction has to be rolled back.
-pub(super) async fn add(tx: &mut Transaction<'_, Postgres>, jobs: &[&Job]) -> Result<Vec<(JobId, usize)>> {
+pub(crate) async fn add(tx: &mut Transaction<'_, Postgres>, jobs: &[&Job]) -> Result<Vec<(JobId, usize)>> {
     let (mut ids, mut places, mut needed, mut owners) = (vec![], vec![], vec![], vec![]);
     for job in jobs {
         for (need, place) in job.spec.needs.iter().zip(0_i32..) {

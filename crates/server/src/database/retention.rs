@@ -48,6 +48,7 @@ impl Retention {
             counter!("tao_slurm_jobs_deleted_total").increment(jobs);
             all += jobs;
             if jobs == 0 {
+                self.store.delete_empty_pipelines().await?;
                 return Ok(all);
             }
             // At least half of the time is left to other users of the database.

@@ -49,7 +49,10 @@ fn a_circle_is_told_from_end_to_end() {
     }});
     let faults = jobs(pipeline).unwrap_err();
     let [(pointer, detail)] = faults.as_slice() else { panic!("{faults:?}") };
-    assert_eq!((pointer.as_str(), detail.as_str()), ("/jobs/b/needs/1/job", "needs itself in the end: b needs c needs b"));
+    assert_eq!(
+        (pointer.as_str(), detail.as_str()),
+        ("/jobs/b/needs/1/job", "needs itself in the end: b needs c needs b")
+    );
     let itself = jobs(json!({"jobs": {"a": needing(&["a"])}})).unwrap_err();
     assert_eq!(itself[0].1, "needs itself in the end: a needs a");
 }
