@@ -38,7 +38,7 @@ pub use ports::{
 pub use state::{ApiState, Limits, Readiness};
 pub use watchers::feed::Feed;
 
-use calls::{clusters, events, health, jobs, tao, webhooks};
+use calls::{clusters, events, health, jobs, pipelines, tao, webhooks};
 use http::{layers, metrics};
 use state::App;
 
@@ -97,6 +97,10 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(jobs::control::pause_job))
         .routes(routes!(jobs::control::resume_job))
         .routes(routes!(jobs::control::retry_job))
+        .routes(routes!(pipelines::create::create_pipeline, pipelines::read::list_pipelines))
+        .routes(routes!(pipelines::read::get_pipeline))
+        .routes(routes!(pipelines::control::cancel_pipeline))
+        .routes(routes!(pipelines::control::retry_pipeline))
         .routes(routes!(webhooks::get_job_webhook))
         .routes(routes!(webhooks::redeliver_job_webhook))
         .routes(routes!(webhooks::list_dead_letters))

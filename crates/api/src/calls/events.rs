@@ -5,7 +5,7 @@ use axum::{
     http::{HeaderMap, HeaderValue, Uri, header},
     response::{IntoResponse, Response},
 };
-use domain::{ClusterName, JobId};
+use domain::{ClusterName, JobId, PipelineId};
 use persistence::FeedFilter;
 use serde::Serialize;
 use strum::{EnumString, IntoStaticStr, VariantNames};
@@ -13,7 +13,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::{
     auth::Caller,
-    calls::event_id::EventId,
+    calls::{event_id::EventId, pipelines},
     http::{
         extract::{Call, FromQuery, NoPlace, Parameters, STREAMED},
         link::{self, Link},
@@ -72,6 +72,9 @@ pub(crate) struct EventQuery {
     /// Only events of this job. Repeatable.
     #[param(value_type = Option<Vec<JobId>>, style = Form, explode)]
     job: Vec<JobId>,
+    /// Only events of the jobs of this pipeline.
+    #[param(value_type = Option<PipelineId>)]
+    pipeline: Option<PipelineId>,
     /// Only events of jobs on this cluster. Repeatable.
     #[param(value_type = Option<Vec<String>>, style = Form, explode)]
     cluster: Vec<ClusterName>,
@@ -81,13 +84,21 @@ pub(crate) struct EventQuery {
 }
 
 impl EventQuery {
-    fn filter(self) -> FeedFilter {
-        FeedFilter { jobs: self.job, clusters: self.cluster, kinds: self.kind }
+    async fn filter(self, app: &App, caller: &Caller) -> Result<FeedFilter, Problem> {
+        let mut jobs = self.job;
+        if let Some(id) = self.pipeline {
+            let members = pipelines::jobs_of(app, caller, id).await?;
+            let is_asked = |job: &JobId| jobs.is_empty() || jobs.contains(job);
+            let both: Vec<JobId> = members.into_iter().filter(is_asked).collect();
+            // Without a job the filter would let all pass: no job has this id.
+            jobs = if both.is_empty() { vec![JobId::new(id.get())] } else { both };
+        }
+        Ok(FeedFilter { jobs, clusters: self.cluster, kinds: self.kind })
     }
 }
 
 impl FromQuery for EventQuery {
-    const KNOWN: &'static [&'static str] = &["after", "limit", "job", "cluster", "kind"];
+    const KNOWN: &'static [&'static str] = &["after", "limit", "job", "pipeline", "cluster", "kind"];
 
     fn from_query(parameters: &Parameters) -> Result<Self, Problem> {
         let after = match parameters.one("after")? {
@@ -103,13 +114,14 @@ impl FromQuery for EventQuery {
             after,
             limit: parameters.limit(STREAMED)?,
             job,
+            pipeline: parameters.parse("pipeline", "the id of a pipeline, a UUID")?,
             cluster: parameters.parse_all("cluster", "the name of a cluster")?,
             kind: EventKind::all_in(parameters)?,
         })
     }
 }
 
-problems!(Problems = SECURED, WatchersBusy);
+problems!(Problems = SECURED, PipelineNotFound, WatchersBusy);
 
 /// The data of one streamed event. The event's name, which is also its `kind`, selects the variant.
 #[derive(Debug, Serialize, ToSchema)]
@@ -166,7 +178,8 @@ pub(crate) async fn list_events(
     let _turn = app.page_turn().await;
     let (after, limit) = (query.after.unwrap_or(EventId(0)), query.limit);
     let head = app.store.place_events().await?;
-    let page = app.store.feed(&caller.viewer(), &query.filter(), after.0, head, limit).await?;
+    let filter = query.filter(&app, &caller).await?;
+    let page = app.store.feed(&caller.viewer(), &filter, after.0, head, limit).await?;
     let next = EventId(page.through).to_string();
     let link = page.more.then(|| link::next(&uri, "after", &next)).flatten();
     let events = page.events.into_iter().map(EventView::from).collect();
@@ -189,6 +202,7 @@ async fn stream(
     let head = EventId(app.store.place_events().await?);
     let after = last.or(query.after).unwrap_or(head);
     let start = Start { after: after.min(head), seq: 0, is_reset: after > head };
-    let watcher = Watcher::new(app, Scope::All(caller.viewer()), query.filter(), permit).await;
+    let filter = query.filter(app, caller).await?;
+    let watcher = Watcher::new(app, Scope::All(caller.viewer()), filter, permit).await;
     Ok(watcher.respond(caller.standing, start, Outlook::Unchanged))
 }

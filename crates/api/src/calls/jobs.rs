@@ -17,20 +17,20 @@ use crate::{
     view::{Freshness, JobSummary, JobView, StatusView, Surroundings, is_watched},
 };
 
-mod accept;
+pub(crate) mod accept;
 pub(crate) mod control;
 pub(crate) mod create;
 pub(crate) mod events;
 pub(crate) mod list;
 pub(crate) mod logs;
-mod once;
-mod page_token;
+pub(crate) mod once;
+pub(crate) mod page_token;
 pub(crate) mod read;
 pub(crate) mod results;
 pub(crate) mod tasks;
 pub(crate) mod timeline;
 pub(crate) mod validate;
-mod wait;
+pub(crate) mod wait;
 
 pub(crate) use create::store;
 

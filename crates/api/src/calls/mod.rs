@@ -5,5 +5,6 @@ pub(crate) mod event_id;
 pub(crate) mod events;
 pub(crate) mod health;
 pub(crate) mod jobs;
+pub(crate) mod pipelines;
 pub(crate) mod tao;
 pub(crate) mod webhooks;

@@ -69,7 +69,10 @@ pub(crate) fn name_job(id: JobId) {
     Span::current().record("job.id", field::display(id));
 }
 
-async fn text_in_path<T: DeserializeOwned + Send>(parts: &mut Parts, app: &App) -> Result<T, Problem> {
+pub(crate) async fn text_in_path<T: DeserializeOwned + Send>(
+    parts: &mut Parts,
+    app: &App,
+) -> Result<T, Problem> {
     let text = Path::<T>::from_request_parts(parts, app).await;
     let wrong = |_| Problem::new(Kind::BadRequest, "The path is not valid percent-encoded UTF-8.");
     text.map(|Path(text)| text).map_err(wrong)

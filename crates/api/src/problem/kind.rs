@@ -56,6 +56,8 @@ kinds! {
     NotFound => NOT_FOUND, "not_found", "No such path";
     /// Also for jobs of other owners: their existence is not revealed.
     JobNotFound => NOT_FOUND, "job_not_found", "No such job";
+    /// Also for pipelines of other owners.
+    PipelineNotFound => NOT_FOUND, "pipeline_not_found", "No such pipeline";
     TaskNotFound => NOT_FOUND, "task_not_found", "The job has no such task";
     AttemptNotFound => NOT_FOUND, "attempt_not_found", "The job has no such attempt";
     ClusterNotFound => NOT_FOUND, "cluster_not_found", "No such cluster";

@@ -192,6 +192,18 @@ impl Problem {
         self
     }
 
+    /// Whether it is about fields of the body.
+    pub(crate) fn has_fields(&self) -> bool {
+        !self.errors.is_empty()
+    }
+
+    /// The faults of both.
+    pub(crate) fn joined(mut self, other: Self) -> Self {
+        self.errors.extend(other.errors);
+        self.detail = format!("{} fields are not valid; see errors.", self.errors.len());
+        self
+    }
+
     /// Detail and faults in one text, because TAO's services show only one.
     fn in_one_text(&self) -> String {
         let mut parts = vec![self.detail.clone()];

@@ -17,16 +17,16 @@ use crate::{
 };
 
 /// A job that has passed every check except the check of its id.
-pub(super) struct Accepted {
-    pub(super) job: Job,
-    pub(super) secrets: Secrets,
-    pub(super) webhook: Option<Webhook>,
+pub(crate) struct Accepted {
+    pub(crate) job: Job,
+    pub(crate) secrets: Secrets,
+    pub(crate) webhook: Option<Webhook>,
     pub(super) cluster: Cluster,
     /// The incarnation of a stored cluster; none for one of the configuration file.
-    pub(super) incarnation: Option<i64>,
+    pub(crate) incarnation: Option<i64>,
 }
 
-pub(super) async fn accept(
+pub(crate) async fn accept(
     app: &App,
     caller: Caller,
     Sent { document, value: mut request }: Sent<JobRequest>,
@@ -51,21 +51,20 @@ pub(super) async fn accept(
     }
     // Postgres stores microseconds; this answer must equal later ones.
     let now = app.clock.now().trunc_subsecs(6);
-    let job = Job::accepted(id, caller.owner.clone(), cluster.name.clone(), spec, now);
-    let unknown = app.store.unknown_needs(&job).await?;
-    // A repeated request must get the same answer, although a job may have been deleted since.
-    if !unknown.is_empty() && app.store.find_job(id, &caller.viewer()).await?.is_none() {
-        return Err(needs_unknown(&unknown));
-    }
+    let job = Job::accepted(id, caller.owner, cluster.name.clone(), spec, now);
     let (cluster, incarnation) = (cluster.clone(), known.incarnation(&cluster.name));
     Ok(Accepted { job, secrets, webhook, cluster, incarnation })
 }
 
 /// These needs name no job of the caller. Another owner's job gets the same answer.
 pub(super) fn needs_unknown(places: &[usize]) -> Problem {
+    Problem::fields(places.iter().map(|place| unknown_need("", *place)).collect())
+}
+
+/// `at`: the pointer of the job.
+pub(crate) fn unknown_need(at: &str, place: usize) -> Violation {
     let detail = "names no job of yours: it may have been deleted";
-    let unknown = places.iter().map(|at| Violation::new(format!("/needs/{at}/job"), "unknown_job", detail));
-    Problem::fields(unknown.collect())
+    Violation::new(format!("{at}/needs/{place}/job"), "unknown_job", detail)
 }
 
 /// An existing cluster with invalid settings gets its own error, not `unknown_cluster`.

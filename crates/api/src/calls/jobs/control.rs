@@ -212,7 +212,7 @@ pub(crate) async fn retry_job(
 }
 
 /// The state of the job's array when the selected tasks go again; none for a job without an array.
-async fn retried_array(
+pub(crate) async fn retried_array(
     app: &App,
     caller: &Caller,
     job: &Job,

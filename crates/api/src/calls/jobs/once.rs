@@ -27,12 +27,7 @@ pub(super) async fn answered(
     let (id, status) = match app.store.known(once).await? {
         Known::New => return Ok(None),
         Known::Answered { job, status } => (job, status),
-        Known::Other => {
-            return Err(Problem::new(
-                Kind::IdempotencyKeyReused,
-                "This Idempotency-Key belongs to a different request. Repeat that request unchanged, or use a new key.",
-            ));
-        }
+        Known::Other => return Err(key_reused()),
     };
     let job = app.store.find_job(id, &caller.viewer()).await?.ok_or_else(|| {
         let detail = format!(
@@ -42,6 +37,13 @@ pub(super) async fn answered(
     })?;
     let status = StatusCode::from_u16(status).map_err(|_| Problem::internal())?;
     Ok(Some((job, status)))
+}
+
+pub(crate) fn key_reused() -> Problem {
+    Problem::new(
+        Kind::IdempotencyKeyReused,
+        "This Idempotency-Key belongs to a different request. Repeat that request unchanged, or use a new key.",
+    )
 }
 
 /// The answer to a repeated retry or resume: the job's current status.
@@ -56,13 +58,13 @@ pub(super) async fn status_replayed(
 }
 
 /// Marks a repeated answer.
-pub(super) fn mark(mut answer: Response) -> Response {
+pub(crate) fn mark(mut answer: Response) -> Response {
     answer.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
     answer
 }
 
 /// SHA-256 of a canonical form, so that white space and the order of keys do not matter.
-pub(super) fn request_hash(document: &Value) -> [u8; 32] {
+pub(crate) fn request_hash(document: &Value) -> [u8; 32] {
     let mut hash = Sha256::new();
     write_canonical(document, &mut hash);
     hash.finalize().into()

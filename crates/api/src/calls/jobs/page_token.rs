@@ -8,14 +8,14 @@ use domain::Timestamp;
 
 /// A position in a list by time. Opaque to callers: base64url of the time in microseconds and the entry's id of `N` bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct PageToken<const N: usize> {
-    pub(super) at: Timestamp,
-    pub(super) id: [u8; N],
+pub(crate) struct PageToken<const N: usize> {
+    pub(crate) at: Timestamp,
+    pub(crate) id: [u8; N],
 }
 
 /// The text is not a page token.
 #[derive(Debug)]
-pub(super) struct InvalidPageToken;
+pub(crate) struct InvalidPageToken;
 
 impl<const N: usize> fmt::Display for PageToken<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

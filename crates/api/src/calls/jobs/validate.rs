@@ -7,7 +7,7 @@ use serde::Serialize;
 use slurm::RemotePath;
 use utoipa::ToSchema;
 
-use super::accept::{Accepted, accept};
+use super::accept::{Accepted, accept, needs_unknown};
 use crate::{
     calls::clusters::unavailable,
     http::extract::{Body, Call, FromQuery, NoPlace, Parameters},
@@ -91,6 +91,10 @@ pub(crate) async fn validate_job(
     let viewer = caller.viewer();
     let named = sent.value.id.is_some();
     let Accepted { mut job, secrets, cluster, .. } = accept(&app, caller, sent).await?;
+    let unknown = app.store.unknown_needs(&job).await?;
+    if !unknown.is_empty() {
+        return Err(needs_unknown(&unknown));
+    }
     let mut warnings = job.spec.warnings(&cluster);
     if named && app.store.find_job(job.id, &viewer).await?.is_some() {
         warnings.push(Warning::new(

@@ -68,7 +68,7 @@ pub(super) async fn find(
 }
 
 /// The document, or 304 if the client has it.
-pub(super) fn tagged(headers: &HeaderMap, etag: &str, document: impl IntoResponse) -> Response {
+pub(crate) fn tagged(headers: &HeaderMap, etag: &str, document: impl IntoResponse) -> Response {
     let answer = if knows(headers, etag) {
         StatusCode::NOT_MODIFIED.into_response()
     } else {
@@ -77,8 +77,13 @@ pub(super) fn tagged(headers: &HeaderMap, etag: &str, document: impl IntoRespons
     ([(header::CACHE_CONTROL, "private, no-cache"), (header::ETAG, etag)], answer).into_response()
 }
 
+/// Whether the client says what it knows.
+pub(crate) fn names_a_tag(headers: &HeaderMap) -> bool {
+    tags(headers).next().is_some()
+}
+
 /// RFC 9110 §13.1.2: a list, or `*`; compared weakly.
-fn knows(headers: &HeaderMap, etag: &str) -> bool {
+pub(crate) fn knows(headers: &HeaderMap, etag: &str) -> bool {
     tags(headers).any(|tag| tag == "*" || tag == etag)
 }
 
