@@ -23,6 +23,7 @@ mod logs;
 mod once;
 mod option_examples;
 mod parameters;
+mod pipelines;
 mod promised;
 mod rate;
 mod refusals;

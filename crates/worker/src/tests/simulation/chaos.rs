@@ -202,7 +202,7 @@ async fn settle(store: &MemoryStore, site: &LivingCluster, callers: &Callers) ->
                 Phase::Ended => job.desired == DesiredState::Delete,
                 Phase::Paused => job.desired != DesiredState::Pause,
                 // Perhaps for a job that is paused.
-                Phase::Waiting => resumed,
+                Phase::Waiting => resumed || job.desired != DesiredState::Run,
                 _ => true,
             })
             .collect();
