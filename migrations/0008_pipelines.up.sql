@@ -43,7 +43,8 @@ create trigger jobs_note_met_needs after update on jobs for each row
 -- The statements that delete jobs look for this first; here a job that was added meanwhile is seen, too.
 create function keep_needed() returns trigger language plpgsql as $$
 begin
-    if exists (select from needs n join jobs j on j.id = n.job_id where n.needed = old.id and j.phase <> 'ended') then
+    -- Those whose files are removed first were asked for when no job needed them.
+    if old.desired_state <> 'delete' and exists (select from needs n join jobs j on j.id = n.job_id where n.needed = old.id and j.phase <> 'ended') then
         raise exception 'job % is needed', old.id using errcode = 'restrict_violation';
     end if;
     return old;

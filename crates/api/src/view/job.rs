@@ -11,7 +11,7 @@ use super::{
     attempt::AttemptView,
     component::ComponentView,
     job_summary::{JobSummary, Surroundings, texts},
-    need::NeedView,
+    need::{NeedView, PipelineMemberView},
     options::PlacementView,
     result::ResultRuleView,
     task::ArrayView,
@@ -59,6 +59,8 @@ pub(crate) struct JobView {
     pub array: Option<ArrayView>,
     /// The jobs that it waits for.
     pub needs: Vec<NeedView>,
+    /// The pipeline that it was stored with; null for a job of its own.
+    pub pipeline: Option<PipelineMemberView>,
     /// What is read of each task when it has ended.
     pub results: Vec<ResultRuleView>,
     /// The effective resources.
@@ -150,6 +152,7 @@ impl JobView {
             secret_env_vars: job.spec.secret_env.iter().map(ToString::to_string).collect(),
             array: job.spec.array.as_ref().map(ArrayView::from),
             needs: job.spec.needs.iter().map(NeedView::from).collect(),
+            pipeline: job.spec.pipeline.as_ref().map(PipelineMemberView::from),
             results: job.spec.results.iter().map(ResultRuleView::from).collect(),
             resources: ResourcesView {
                 num_nodes: resources.nodes,

@@ -100,7 +100,7 @@ impl PendingView {
             limit: None,
             advice: None,
             needs_action: false,
-            queued_on: Some(job.created_at),
+            queued_on: None,
             estimated_start_on: None,
         }
     }

@@ -22,8 +22,8 @@ pub(crate) struct PipelineSummary {
     pub owner: String,
     /// The labels from the request.
     pub labels: BTreeMap<String, String>,
-    /// `Pending` until a job has begun, `Running` until all have ended; then `Error` if one has failed, `Canceled` if one was
-    /// canceled, else `Done`. Jobs that were skipped count for nothing.
+    /// `Pending` until one of its jobs begins or ends, `Running` until all have ended; then `Error` if one has failed, `Canceled` if
+    /// one was canceled or none is done, else `Done`.
     pub status: Status,
     /// How many of its jobs are in which state.
     pub jobs_by_status: PipelineCounts,

@@ -26,8 +26,8 @@ pub(crate) struct StatusView {
     pub message: String,
     /// Slurm's reason why the job waits.
     pub pending_reason: Option<String>,
-    /// The meaning of the reason, what blocks the job, and when Slurm expects to start it; null if the job does not wait in
-    /// Slurm's queue.
+    /// The meaning of the reason, what blocks the job, and when Slurm expects to start it; null if the job waits neither in Slurm's
+    /// queue nor for other jobs.
     pub pending: Option<PendingView>,
     /// How long the newest attempt has waited in Slurm's queue, in seconds: until the last poll, or until it last started. Null before
     /// it entered the queue.

@@ -95,7 +95,8 @@ impl PipelineCounts {
         } += jobs;
     }
 
-    /// The status of the whole. A job that was skipped says nothing: it may be there for a failure that did not come.
+    /// The status of the whole: `Running` from the first job that begins or ends until the last has ended. A skipped job is no failure:
+    /// it may be there for a failure that did not come.
     pub const fn status(&self) -> Status {
         if self.pending + self.running > 0 {
             let has_begun = self.pending < self.total;

@@ -78,14 +78,14 @@ pub(super) fn needs(asked: &[NeedRequest], own: Option<Uuid>, faults: &mut Fault
             continue;
         };
         if own == Some(job) {
-            faults.add(format!("/needs/{at}/job"), "cycle", "is this job itself, which would wait for ever");
+            faults.add(format!("/needs/{at}/job"), "cycle", "is this job itself: a job cannot need itself");
         }
         let name = need.name.clone().unwrap_or_else(|| (at + 1).to_string());
         let Some(name) = faults.parse(&format!("/needs/{at}/name"), &name) else { continue };
         let need = Need { name, job, when: need.when };
         if !variables.insert(need.variable("ID")) {
             let detail = format_args!("is the second need whose variables are {}", need.variable("*"));
-            faults.add(format!("/needs/{at}/name"), "duplicate", detail);
+            faults.add(format!("/needs/{at}/name"), "repeated", detail);
         }
         needs.push(need);
     }
@@ -125,7 +125,7 @@ mod tests {
         assert_eq!(faults(&[asked("prep", None)], None), at("/needs/0/job", "invalid"));
         assert_eq!(faults(&[asked(ONE, Some("-x"))], None), at("/needs/0/name", "invalid"));
         let twice = [asked(ONE, Some("a.b")), asked(ONE, Some("A-B"))];
-        assert_eq!(faults(&twice, None), at("/needs/1/name", "duplicate"));
+        assert_eq!(faults(&twice, None), at("/needs/1/name", "repeated"));
         assert_eq!(faults(&[asked(ONE, None)], ONE.parse().ok()), at("/needs/0/job", "cycle"));
         let many: Vec<_> = (0..=MAX_NEEDS).map(|_| asked(ONE, None)).collect();
         assert_eq!(faults(&many, None), at("/needs", "too_many"));

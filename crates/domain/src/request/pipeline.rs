@@ -9,6 +9,7 @@ use uuid::Uuid;
 use crate::{
     request::{
         body::{JobRequest, null_as_default},
+        spec::labels,
         text::{Label, Word},
         webhook::WebhookRequest,
     },
@@ -27,7 +28,7 @@ pub struct PipelineRequest {
     /// A display name.
     #[schema(max_length = 500)]
     pub name: Option<String>,
-    /// Labels of all its jobs; a job's own label of the same name goes before.
+    /// Labels of all its jobs; a job's own label of the same name overrides it.
     #[serde(default, deserialize_with = "null_as_default")]
     #[schema(value_type = Option<BTreeMap<String, String>>)]
     pub labels: BTreeMap<String, String>,
@@ -57,6 +58,10 @@ impl PipelineRequest {
         if let Some(name) = &self.name {
             faults.parse::<Label>("/name", name);
         }
+        labels(&self.labels, &mut faults);
+        if !faults.0.is_empty() {
+            return Err(faults.0);
+        }
         let mut jobs = Vec::with_capacity(self.jobs.len());
         for (name, mut request) in self.jobs {
             let Some(name) = faults.parse::<Word>(&pointer("/jobs", &name), &name) else { continue };
@@ -71,20 +76,30 @@ impl PipelineRequest {
         if !faults.0.is_empty() {
             return Err(faults.0);
         }
-        in_order(jobs).map_err(|circle| vec![circle])
+        in_order(jobs).map_err(|cycle| vec![cycle])
     }
 }
 
 /// Puts the ids of the jobs in the place of their names.
 fn resolve(jobs: &mut [PipelineJob], faults: &mut Faults) {
-    let ids: HashMap<String, Uuid> =
-        jobs.iter().filter_map(|job| Some((job.name.to_string(), job.request.id?))).collect();
+    let mut ids: HashMap<String, Uuid> = HashMap::new();
+    for PipelineJob { name, request } in &*jobs {
+        let Some(id) = request.id else { continue };
+        if ids.values().any(|other| *other == id) {
+            let place = format!("{}/id", pointer("/jobs", name.as_str()));
+            faults.add(place, "repeated", "is the id of another job of the pipeline");
+        }
+        ids.insert(name.to_string(), id);
+    }
     for PipelineJob { name, request } in jobs {
         for (at, need) in request.needs.iter_mut().enumerate() {
             if let Some(id) = ids.get(&need.job) {
                 need.name.get_or_insert_with(|| need.job.clone());
                 need.job = id.to_string();
-            } else if need.job.parse::<Uuid>().is_err() {
+            } else if let Ok(id) = need.job.parse::<Uuid>() {
+                // In one spelling: it may be the id of a job of the pipeline.
+                need.job = id.to_string();
+            } else {
                 let place = format!("{}/needs/{at}/job", pointer("/jobs", name.as_str()));
                 let detail = format_args!("names no job of the pipeline: {}", slurm::shown(&need.job));
                 faults.add(place, "unknown_job", detail);
@@ -93,7 +108,7 @@ fn resolve(jobs: &mut [PipelineJob], faults: &mut Faults) {
     }
 }
 
-/// The jobs, each after those that it needs; or those that need each other in a circle.
+/// The jobs, each after those that it needs; or those that need each other in a cycle.
 fn in_order(jobs: Vec<PipelineJob>) -> Result<Vec<PipelineJob>, Violation> {
     let place: HashMap<String, usize> =
         jobs.iter().zip(0..).filter_map(|(job, at)| Some((job.request.id?.to_string(), at))).collect();
@@ -120,14 +135,14 @@ fn in_order(jobs: Vec<PipelineJob>) -> Result<Vec<PipelineJob>, Violation> {
         }
     }
     if order.len() < jobs.len() {
-        return Err(circle(&jobs, &needed, &open));
+        return Err(cycle(&jobs, &needed, &open));
     }
     let mut jobs: Vec<_> = jobs.into_iter().map(Some).collect();
     Ok(order.into_iter().filter_map(|at| jobs[at].take()).collect())
 }
 
-/// One circle. `open`: how many of the needs of each job are not in order.
-fn circle(jobs: &[PipelineJob], needed: &[Vec<usize>], open: &[usize]) -> Violation {
+/// One cycle. `open`: how many of the needs of each job are not in order.
+fn cycle(jobs: &[PipelineJob], needed: &[Vec<usize>], open: &[usize]) -> Violation {
     let next = |at: usize| needed[at].iter().position(|other| open[*other] > 0);
     let mut path: Vec<usize> = Vec::new();
     let mut at = open.iter().position(|count| *count > 0).unwrap_or_default();

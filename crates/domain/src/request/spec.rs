@@ -5,6 +5,7 @@ mod from_request;
 mod inputs;
 
 pub(crate) use environment::CUDA_OVERRIDE;
+pub(in crate::request) use from_request::labels;
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -76,7 +76,7 @@ pub fn after_needs(job: &Job, needed: &[NeededJob], now: Timestamp) -> Transitio
         job.spec.needs.iter().zip(found).map(|(need, found)| (need, found, found.standing(need.when)))
     };
     if let Some((need, found, _)) = all().find(|(.., standing)| *standing == Standing::Never) {
-        let message = format!("Canceled: it needs {}, which {}.", wish(need), found.is(need.when));
+        let message = format!("Canceled: it needs {}, which {}.", expected(need), found.is(need.when));
         next.end(Status::Canceled, message, now);
         if let Some(array) = &mut next.array {
             array.counts.cancel_pending();
@@ -86,12 +86,12 @@ pub fn after_needs(job: &Job, needed: &[NeededJob], now: Timestamp) -> Transitio
     let waits: Vec<_> = all().filter(|(.., standing)| *standing == Standing::Waits).collect();
     if waits.is_empty() {
         next.phase = Phase::Queued;
-        "The jobs that it needs are ready; waiting to be submitted.".clone_into(&mut next.message);
+        "Its needs are met; waiting to be submitted.".clone_into(&mut next.message);
         return Transition { job: next, due_at: Some(now) };
     }
     let named = waits.iter().take(NAMED);
     let named: Vec<_> =
-        named.map(|(need, found, _)| format!("{}, which {}", wish(need), found.is(need.when))).collect();
+        named.map(|(need, found, _)| format!("{}, which {}", expected(need), found.is(need.when))).collect();
     next.message = format!("Waits for {}", named.join("; "));
     if waits.len() > NAMED {
         let _ = write!(next.message, "; and for {} more jobs", waits.len() - NAMED);
@@ -101,7 +101,7 @@ pub fn after_needs(job: &Job, needed: &[NeededJob], now: Timestamp) -> Transitio
 }
 
 /// `train to succeed`.
-fn wish(need: &Need) -> String {
+fn expected(need: &Need) -> String {
     let end = match need.when {
         NeedWhen::Succeeded => "succeed",
         NeedWhen::Failed => "fail",
@@ -131,7 +131,7 @@ impl Job {
             let told = [("ID", Some(need.job.to_string())), ("STATUS", Some(status)), ("DIR", dir.ok())];
             for (what, value) in told {
                 if let (Ok(key), Some(value)) = (need.variable(what).parse::<EnvKey>(), value) {
-                    // What the caller has set goes before.
+                    // What the caller has set overrides it.
                     job.spec.env.entry(key).or_insert(value);
                 }
             }

@@ -49,8 +49,8 @@ pub trait DueJobs {
         terms: LeaseTerms,
     ) -> impl Call<Lease>;
 
-    /// As [`acquire_due`](Self::acquire_due) for the submit lane, but only the jobs that need no submission: their owners no longer want
-    /// them to run.
+    /// As [`acquire_due`](Self::acquire_due) for the submit lane, but only the jobs that need no submission: they wait for other jobs, or
+    /// their owners no longer want them to run.
     fn acquire_stopped(&self, cluster: &ClusterName, token: Uuid, terms: LeaseTerms) -> impl Call<Lease>;
 
     /// Extends the lease. An expired lease cannot be extended: another worker may have the jobs.
@@ -154,7 +154,7 @@ impl Store {
                  select id from jobs
                  where due_at <= now() and cluster = $1 and (lease_token is null or lease_expires_at <= now())
                    and (phase in ('waiting', 'queued', 'converting_image', 'submitting', 'retry_wait', 'paused')) = $5
-                   and ($6 or desired_state <> 'run')
+                   and ($6 or desired_state <> 'run' or phase = 'waiting')
                  order by due_at
                  limit $2
                  for update skip locked

@@ -29,7 +29,7 @@ impl Needs for Store {
             r#"-- jobs::needs::needed
                select n.job_id, j.status as "status?", j.started_at, a.job_dir as "job_dir?"
                from needs n
-               left join jobs j on j.id = n.needed
+               left join jobs j on j.id = n.needed and j.desired_state <> 'delete'
                left join slurm_metadata a on a.job_id = j.id and a.attempt = j.attempt
                where n.job_id = any($1)
                order by n.job_id, n.place"#,

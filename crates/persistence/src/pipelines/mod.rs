@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use domain::{ClusterName, Job, JobId, Pipeline, PipelineCounts, PipelineId, Timestamp, Webhook};
-use sqlx::{Postgres, Transaction};
+use domain::{ClusterName, Job, JobId, Owner, Pipeline, PipelineCounts, PipelineId, Timestamp, Webhook};
+use sqlx::{PgExecutor, Postgres, Transaction};
 
 use crate::{
     callers::idempotency::Once,
@@ -78,7 +78,7 @@ impl TryFrom<PipelineRow> for Pipeline {
         let stored = StoredRow::of("pipelines", &row.id);
         Ok(Self {
             id: PipelineId::new(row.id),
-            owner: domain::Owner::new(row.owner),
+            owner: Owner::new(row.owner),
             name: stored.parse_any("name", row.name.as_ref())?,
             labels: stored.json("labels", &row.labels)?,
             created_at: row.created_at,
@@ -120,15 +120,8 @@ impl Store {
             exact(pipeline.created_at),
         );
         if stored.execute(&mut **tx).await?.rows_affected() == 0 {
-            let same = sqlx::query_scalar!(
-                r#"-- pipelines::insert same
-                   select owner = $2 and request_hash = $3 as "same!" from pipelines where id = $1"#,
-                pipeline.id.get(),
-                pipeline.owner.as_str(),
-                &hash[..],
-            );
-            let same = same.fetch_optional(&mut **tx).await? == Some(true);
-            return Ok(if same { InsertedPipeline::Same } else { InsertedPipeline::Other });
+            let known = self.stored_before(&mut **tx, pipeline.id, &pipeline.owner, request_hash).await?;
+            return Ok(known.unwrap_or(InsertedPipeline::Other));
         }
         for (cluster, incarnation) in incarnations {
             // The cluster cannot be deleted before the end of this transaction.
@@ -160,12 +153,42 @@ impl Store {
         Ok(InsertedPipeline::Created)
     }
 
+    /// Whether this id is taken, by the same request or by another one.
+    pub async fn known_pipeline(
+        &self,
+        id: PipelineId,
+        owner: &Owner,
+        request_hash: &[u8; 32],
+    ) -> Result<Option<InsertedPipeline>> {
+        self.stored_before(&self.pool, id, owner, request_hash).await
+    }
+
+    async fn stored_before(
+        &self,
+        db: impl PgExecutor<'_>,
+        id: PipelineId,
+        owner: &Owner,
+        request_hash: &[u8; 32],
+    ) -> Result<Option<InsertedPipeline>> {
+        let same = sqlx::query_scalar!(
+            r#"-- pipelines::stored_before
+               select owner = $2 and request_hash = $3 as "same!" from pipelines where id = $1"#,
+            id.get(),
+            owner.as_str(),
+            &self.sealer.code(request_hash)[..],
+        );
+        let same = same.fetch_optional(db).await?;
+        Ok(same.map(|same| if same { InsertedPipeline::Same } else { InsertedPipeline::Other }))
+    }
+
+    /// One whose jobs are all deleted is gone.
     pub async fn find_pipeline(&self, id: PipelineId, viewer: &Viewer) -> Result<Option<Pipeline>> {
         let row = sqlx::query_as!(
             PipelineRow,
             r#"-- pipelines::find_pipeline
                select id, owner, name, labels::text as "labels!", created_at from pipelines
-               where id = $1 and ($2::text is null or owner = $2)"#,
+               where id = $1 and ($2::text is null or owner = $2)
+                 and exists (select from jobs j where j.spec #>> '{pipeline,id}' = pipelines.id::text)"#,
             id.get(),
             viewer.owner(),
         );
@@ -197,6 +220,7 @@ impl Store {
             r#"-- pipelines::list_pipelines
                select id, owner, name, labels::text as "labels!", created_at from pipelines
                where ($1::text is null or owner = $1)
+                 and exists (select from jobs j where j.spec #>> '{pipeline,id}' = pipelines.id::text)
                  and ($2::timestamptz is null or (created_at, id) < ($2, $3::uuid))
                order by created_at desc, id desc limit $4"#,
             viewer.owner(),
@@ -230,7 +254,7 @@ impl Store {
         let rows = sqlx::query!(
             r#"-- pipelines::pipeline_counts
                select j.spec #>> '{pipeline,id}' as "pipeline!", j.status,
-                      (j.status = 'Canceled' and j.desired_state = 'run' and j.attempt = 0) as "skipped!", count(*) as "jobs!"
+                      (j.status = 'Canceled' and j.desired_state = 'run' and j.attempt = 0 and j.spec ? 'needs') as "skipped!", count(*) as "jobs!"
                from jobs j
                where j.spec #>> '{pipeline,id}' = any($1) and j.desired_state <> 'delete'
                group by 1, 2, 3"#,

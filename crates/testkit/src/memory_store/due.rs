@@ -99,7 +99,7 @@ impl MemoryStore {
             .values_mut()
             .filter(|row| row.job.cluster == *cluster && Lane::of(row.job.phase) == lane)
             .filter(|row| row.due_at.is_some_and(|due| due <= now) && is_free(row.held, now))
-            .filter(|row| to_run || row.job.desired != DesiredState::Run)
+            .filter(|row| to_run || row.job.desired != DesiredState::Run || row.job.phase == Phase::Waiting)
             .collect();
         due.sort_by_key(|row| row.due_at);
         due.truncate(terms.limit as usize);

@@ -45,7 +45,9 @@ impl JobRow {
 
 impl Tables {
     fn needed(&self, id: JobId) -> NeededJob {
-        let Some(row) = self.jobs.get(&id) else { return NeededJob::default() };
+        let Some(row) = self.jobs.get(&id).filter(|row| row.job.desired != DesiredState::Delete) else {
+            return NeededJob::default();
+        };
         let attempt = row.attempts.get(&row.attempt);
         NeededJob {
             status: Some(row.job.status),

@@ -85,7 +85,7 @@ pub(crate) async fn retry_pipeline(
     let again = prepared(&app, &caller, &jobs, request).await?;
     for Again { job, secrets, incarnation, array } in again {
         let retry = Retry { secrets: &secrets, incarnation, array: array.as_ref() };
-        // One that somebody else has retried meanwhile goes, too.
+        // A job that was retried meanwhile is left as it is.
         app.store.request_retry(job.id, &caller.viewer(), &retry, None, app.clock.now()).await?;
     }
     tracing::info!(pipeline.id = %id, "pipeline retried by its owner");
@@ -129,7 +129,7 @@ async fn prepared<'a>(
         }
     }
     faults.extend(request.jobs.keys().map(|name| {
-        let detail = "names no job that goes again with the secrets of this request";
+        let detail = "no job of this name is retried with secrets";
         Violation::new(pointer("/jobs", name), "unknown_job", detail)
     }));
     if !faults.is_empty() {
@@ -141,15 +141,18 @@ async fn prepared<'a>(
     Ok(again)
 }
 
-/// The jobs that have failed or were canceled, and those with secrets that were skipped because of them. The store opens the other
-/// skipped ones again.
+/// The jobs that have failed or were canceled or skipped because of a job outside the pipeline, and those with secrets that were skipped
+/// because of them. The store opens the other skipped ones again.
 fn to_retry(jobs: &[Job]) -> Vec<&Job> {
+    let members: HashSet<Uuid> = jobs.iter().map(|job| job.id.get()).collect();
     let mut goes: HashSet<Uuid> = HashSet::new();
     let mut again = Vec::new();
     for job in jobs {
         let has_secrets = !job.spec.secret_env.is_empty() || !job.spec.cloud_secret_keys.is_empty();
         let follows = job.spec.needs.iter().any(|need| goes.contains(&need.job));
-        let failed = matches!(job.status, Status::Error | Status::Canceled) && !job.is_skipped();
+        let is_outside = job.spec.needs.iter().any(|need| !members.contains(&need.job));
+        let failed =
+            matches!(job.status, Status::Error | Status::Canceled) && (!job.is_skipped() || is_outside);
         if job.can_be_retried() && (failed || follows) {
             goes.insert(job.id.get());
             if failed || has_secrets {

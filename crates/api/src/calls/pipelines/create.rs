@@ -8,7 +8,8 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use domain::{
-    JobId, Label, Pipeline, PipelineId, PipelineJob, PipelineMember, PipelineRequest, Violation, pointer,
+    JobId, Label, Pipeline, PipelineId, PipelineJob, PipelineMember, PipelineRequest, Violation, Webhook,
+    pointer,
 };
 use persistence::{InsertedPipeline, Known, NewJob, NewPipeline, Once};
 use slurm::TraceParent;
@@ -69,6 +70,15 @@ pub(crate) async fn create_pipeline(
     {
         return Ok(answer);
     }
+    // Before the checks: limits change, but a repeated request must get the same answer.
+    if let Some(id) = sent.value.id.map(PipelineId::new)
+        && let Some(known) = app.store.known_pipeline(id, &caller.owner, &request_hash).await?
+    {
+        return match known {
+            InsertedPipeline::Same => answer(&app, &caller, StatusCode::OK, id).await,
+            _ => Err(id_taken()),
+        };
+    }
     let new = checked(&app, &caller, sent, traceparent).await?;
     let id = new.pipeline.id;
     let status = match app.store.insert_pipeline(&new, once.as_ref()).await? {
@@ -120,6 +130,9 @@ async fn checked(
         Some(token) => app.store.token_webhook(token).await?,
         None => None,
     };
+    if let Some(webhook) = &request.webhook {
+        Webhook::from_request(webhook, &app.webhook_networks).map_err(Problem::fields)?;
+    }
     let in_order = request.into_jobs(|| app.ids.job()).map_err(Problem::fields)?;
     let (mut jobs, mut webhooks, mut incarnations) =
         (Vec::with_capacity(in_order.len()), Vec::new(), Vec::new());
@@ -157,6 +170,11 @@ async fn checked(
     Ok(NewPipeline { pipeline, jobs, webhooks, incarnations, request_hash })
 }
 
+fn id_taken() -> Problem {
+    let detail = "belongs to a different request; repeat that request unchanged, or use a new id";
+    Problem::with_fields(Kind::IdConflict, vec![Violation::new("/id", "id_conflict", detail)])
+}
+
 fn refusal(new: &NewPipeline, refused: InsertedPipeline) -> Problem {
     let at = |id: JobId| {
         let job = new.jobs.iter().find(|new| new.job.id == id);
@@ -164,10 +182,7 @@ fn refusal(new: &NewPipeline, refused: InsertedPipeline) -> Problem {
         pointer("/jobs", name.unwrap_or_default())
     };
     match refused {
-        InsertedPipeline::Other => {
-            let detail = "belongs to a different request; repeat that request unchanged, or use a new id";
-            Problem::with_fields(Kind::IdConflict, vec![Violation::new("/id", "id_conflict", detail)])
-        }
+        InsertedPipeline::Other => id_taken(),
         InsertedPipeline::JobTaken(id) => {
             let detail = "belongs to a different request; use a new id";
             let taken = Violation::new(format!("{}/id", at(id)), "id_conflict", detail);

@@ -43,7 +43,7 @@ fn each_job_comes_after_those_that_it_needs_by_their_ids() {
 }
 
 #[test]
-fn a_circle_is_told_from_end_to_end() {
+fn a_cycle_is_told_from_end_to_end() {
     let pipeline = json!({"jobs": {
         "a": needing(&["b"]), "b": needing(&["d", "c"]), "c": needing(&["b"]), "d": needing(&[])
     }});
@@ -53,6 +53,12 @@ fn a_circle_is_told_from_end_to_end() {
         (pointer.as_str(), detail.as_str()),
         ("/jobs/b/needs/1/job", "needs itself in the end: b needs c needs b")
     );
+    let ids = ["01A21687-3D58-727B-AF43-D5F40BFCF423", "01a216873d58727baf43d5f40bfcf424"];
+    let by_id = jobs(json!({"jobs": {
+        "a": {"id": ids[0], "command": "true", "needs": [{"job": ids[1]}]},
+        "b": {"id": ids[1], "command": "true", "needs": [{"job": ids[0]}]},
+    }}));
+    assert_eq!(by_id.unwrap_err()[0].1, "needs itself in the end: a needs b needs a", "in any spelling");
     let itself = jobs(json!({"jobs": {"a": needing(&["a"])}})).unwrap_err();
     assert_eq!(itself[0].1, "needs itself in the end: a needs a");
 }
@@ -67,6 +73,9 @@ fn what_makes_no_pipeline_is_told_with_its_place() {
     assert_eq!(pointers(json!({"jobs": {"a": needing(&["nobody"])}})), ["/jobs/a/needs/0/job"]);
     let many: BTreeMap<String, Value> = (0..=MAX_JOBS).map(|n| (format!("j{n}"), needing(&[]))).collect();
     assert_eq!(pointers(json!({"jobs": many})), ["/jobs"]);
+    let one = json!({"id": "01a21687-3d58-727b-af43-d5f40bfcf423", "command": "true"});
+    assert_eq!(pointers(json!({"jobs": {"a": one, "b": one}})), ["/jobs/b/id"]);
+    assert_eq!(pointers(json!({"labels": {"": "x"}, "jobs": {"a": one}})), ["/labels/"]);
     assert_eq!(pointers(json!({"name": "a\nb", "jobs": {"a": needing(&[])}})), ["/name"]);
 }
 

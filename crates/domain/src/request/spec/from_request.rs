@@ -282,7 +282,10 @@ fn timeout_minutes(asked: Option<u32>, faults: &mut Faults) -> Option<NonZeroU32
     NonZeroU32::new(faults.within("/timeout_minutes", asked?, 1..=MOST_MINUTES))
 }
 
-fn labels(asked: &BTreeMap<String, String>, faults: &mut Faults) -> BTreeMap<Label, String> {
+pub(in crate::request) fn labels(
+    asked: &BTreeMap<String, String>,
+    faults: &mut Faults,
+) -> BTreeMap<Label, String> {
     if asked.len() > MAX_LABELS {
         faults.add("/labels", "too_many", format_args!("must have at most {MAX_LABELS} labels"));
     }

@@ -112,5 +112,5 @@ fn the_program_is_told_of_the_jobs_that_were_needed() {
     assert_eq!(told("NEEDS_JOB0_STATUS"), Some("Error"));
     assert_eq!(told("NEEDS_JOB0_DIR"), Some(&*format!("/other/tao/results/{id}")));
     assert_eq!(told("NEEDS_JOB1_STATUS"), Some("Deleted"));
-    assert_eq!(told("NEEDS_JOB1_DIR"), Some("mine"), "what the caller has set goes before");
+    assert_eq!(told("NEEDS_JOB1_DIR"), Some("mine"), "what the caller has set overrides it");
 }

@@ -3,7 +3,7 @@ use std::time::Duration;
 use chrono::DateTime;
 use domain::{Need, NeedWhen, Phase, Secrets, Status, Transition, after_needs};
 use sqlx::PgPool;
-use testkit::{Dice, command_job};
+use testkit::command_job;
 
 use super::*;
 use crate::{
@@ -210,101 +210,4 @@ async fn a_job_that_went_on_does_not_wait_again(pool: PgPool) {
     assert!(delete(&store, 1).await);
     assert!(retry(&store, 2).await);
     assert_eq!(find(&store, 2).await.phase, Phase::Queued);
-}
-
-/// How a job ends if it is submitted, and whether it begins.
-const ENDS: [(Status, bool); 4] =
-    [(Status::Done, true), (Status::Done, true), (Status::Error, true), (Status::Canceled, false)];
-
-/// The end of each job by the rules that callers are told; `None` for one that is never submitted.
-fn model(jobs: &[(Vec<(usize, NeedWhen)>, (Status, bool))]) -> Vec<Option<(Status, bool)>> {
-    let mut ends: Vec<Option<(Status, bool)>> = Vec::new();
-    for (needs, end) in jobs {
-        let is_met = |(of, when): &(usize, NeedWhen)| {
-            let (status, began) = ends[*of].unwrap_or((Status::Canceled, false));
-            match when {
-                NeedWhen::Succeeded => status == Status::Done,
-                NeedWhen::Failed => status == Status::Error,
-                NeedWhen::Finished => true,
-                NeedWhen::Started => began,
-            }
-        };
-        ends.push(needs.iter().all(is_met).then_some(*end));
-    }
-    ends
-}
-
-#[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn the_jobs_of_a_random_graph_end_as_the_rules_say(pool: PgPool) {
-    let store = store(pool);
-    for seed in 0..10 {
-        let mut dice = Dice::new(seed);
-        let whens = [
-            NeedWhen::Succeeded,
-            NeedWhen::Succeeded,
-            NeedWhen::Failed,
-            NeedWhen::Finished,
-            NeedWhen::Started,
-        ];
-        let mut graph: Vec<(Vec<(usize, NeedWhen)>, (Status, bool))> = Vec::new();
-        for at in 0..500_usize {
-            let count = if at == 0 { 0 } else { dice.below(4) };
-            let mut needs: Vec<(usize, NeedWhen)> = (0..count)
-                .map(|_| (usize::try_from(dice.below(at as u64)).unwrap(), dice.one_of(&whens)))
-                .collect();
-            needs.dedup_by_key(|(of, _)| *of);
-            graph.push((needs, dice.one_of(&ENDS)));
-        }
-        for (at, (needs, _)) in graph.iter().enumerate() {
-            let mut job = needing(at as u128 + 1, &[]);
-            let named = needs.iter().enumerate().map(|(place, (of, when))| Need {
-                name: place.to_string().parse().unwrap(),
-                job: id(*of as u128 + 1).get(),
-                when: *when,
-            });
-            job.spec.needs = named.collect();
-            let job = Job::accepted(job.id, job.owner, job.cluster, job.spec, NOW);
-            assert!(matches!(insert(&store, job, Secrets::default()).await, Inserted::Created(_)));
-        }
-        let mut token = 1;
-        loop {
-            token += 1;
-            let mut lease = acquire(&store, token).await;
-            let jobs = std::mem::take(&mut lease.jobs);
-            if jobs.is_empty() {
-                break;
-            }
-            let ids: Vec<_> = jobs.iter().map(|job| job.id).collect();
-            let needed = store.needed(&ids).await.unwrap();
-            let (mut steps, mut later) = (vec![], vec![]);
-            for job in jobs {
-                let (status, began) = graph[usize::try_from(job.id.get().as_u128()).unwrap() - 1].1;
-                if job.phase == Phase::Waiting {
-                    let Transition { job, due_at } = after_needs(&job, &needed[&job.id], NOW);
-                    steps.push(StepRecord { job, due_at });
-                } else if dice.chance(300) {
-                    later.push(job);
-                } else {
-                    let (phase, finished_at) = (Phase::Ended, Some(NOW));
-                    let job = Job { status, phase, finished_at, started_at: began.then_some(NOW), ..job };
-                    steps.push(StepRecord { job, due_at: None });
-                }
-            }
-            store.record_steps(&lease, &steps, NOW).await.unwrap();
-            store.put_off(&lease, &later, Some(Duration::ZERO)).await.unwrap();
-        }
-        for (at, end) in model(&graph).into_iter().enumerate() {
-            let job = find(&store, at as u128 + 1).await;
-            let (status, began) = end.unwrap_or((Status::Canceled, false));
-            assert_eq!(
-                (job.status, job.started_at.is_some()),
-                (status, began),
-                "seed {seed}, job {at}: {}",
-                job.message
-            );
-            assert_eq!(job.message.starts_with("Canceled: it needs"), end.is_none(), "seed {seed}, job {at}");
-        }
-        sqlx::query("delete from jobs").execute(&store.pool).await.unwrap();
-        sqlx::query("delete from deleted_jobs").execute(&store.pool).await.unwrap();
-    }
 }

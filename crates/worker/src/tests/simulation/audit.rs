@@ -48,7 +48,7 @@ pub(super) fn audit(store: &MemoryStore, site: &LivingCluster, sent_jobs: &[Sent
                     say("its secrets are still stored".to_owned());
                 }
                 let events = store.events_of(sent.id);
-                finality(&events, sent, again_with(job, sent_jobs)).into_iter().for_each(&mut say);
+                finality(&events, sent, again_with(job, &stored, sent_jobs)).into_iter().for_each(&mut say);
                 site.truth(|truth| needs(job, &stored, store, truth)).into_iter().for_each(&mut say);
                 site.truth(|truth| lines(job, &events, truth)).into_iter().for_each(&mut say);
             }
@@ -221,14 +221,16 @@ fn finality(events: &[JobEvent], sent: &Sent, reopened: usize) -> Vec<String> {
 }
 
 /// How often the jobs that a job needs were sent again, and those that they need.
-fn again_with(job: &Job, sent: &[Sent]) -> usize {
-    let mut ids: BTreeSet<JobId> = job.spec.needs.iter().map(|need| JobId::new(need.job)).collect();
-    let mut count = 0;
-    // A job needs only jobs that were sent before it.
-    for other in sent.iter().rev().filter(|other| ids.remove(&other.id)).collect::<Vec<_>>() {
-        count += other.wishes.iter().filter(|wish| **wish == Wish::Retry).count();
+fn again_with(job: &Job, stored: &BTreeMap<JobId, Job>, sent: &[Sent]) -> usize {
+    let needed = |job: &Job| job.spec.needs.iter().map(|need| JobId::new(need.job)).collect::<Vec<_>>();
+    let (mut all, mut open) = (BTreeSet::new(), needed(job));
+    while let Some(id) = open.pop() {
+        if all.insert(id) {
+            open.extend(stored.get(&id).into_iter().flat_map(needed));
+        }
     }
-    count
+    let others = sent.iter().filter(|other| all.contains(&other.id));
+    others.flat_map(|other| &other.wishes).filter(|wish| **wish == Wish::Retry).count()
 }
 
 /// What a job waited for has happened if it ran, and can no longer happen if it was canceled because of that.
