@@ -7,6 +7,7 @@ mod follow;
 mod log_lines;
 mod logs;
 mod output;
+mod request_file;
 mod results;
 mod serve;
 mod service;
