@@ -10,7 +10,7 @@ use super::{JobArgs, ServerArgs};
 
 #[derive(Debug, Args)]
 pub(crate) struct SubmitArgs {
-    /// JSON file with the job; `-` reads standard input
+    /// JSON or YAML file with the job; `-` reads standard input
     pub(crate) file: PathBuf,
     /// Show the status until the job ends; the exit code tells how it ended
     #[arg(long)]
@@ -21,7 +21,7 @@ pub(crate) struct SubmitArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ValidateArgs {
-    /// JSON file with the job; `-` reads standard input
+    /// JSON or YAML file with the job; `-` reads standard input
     pub(crate) file: PathBuf,
     /// Check on the cluster, too: test the script with Slurm and check that the inputs exist
     #[arg(long)]
@@ -70,7 +70,7 @@ pub(crate) struct CancelArgs {
 pub(crate) struct RetryArgs {
     #[command(flatten)]
     pub(crate) job: JobArgs,
-    /// JSON file with the job's secret values, which the service deletes when a job ends: `{"secret_env_vars": {…}, "cloud_metadata": {…}}`
+    /// JSON or YAML file with the job's secret values, which the service deletes when a job ends: `{"secret_env_vars": {…}, "cloud_metadata": {…}}`
     #[arg(long, value_name = "FILE")]
     pub(crate) secrets: Option<PathBuf>,
     /// Retry only these tasks of the job's array: failed, canceled, or numbers such as 3,7-9 [default: all that are not done]

@@ -7,6 +7,7 @@ use domain::{ClusterName, JobId};
 use secrecy::SecretString;
 
 mod jobs;
+mod pipelines;
 mod service;
 #[cfg(test)]
 mod tests;
@@ -14,6 +15,10 @@ mod written;
 
 pub(crate) use jobs::{
     CancelArgs, DeleteArgs, ListArgs, ResultsArgs, RetryArgs, StatusArgs, SubmitArgs, TasksArgs, ValidateArgs,
+};
+pub(crate) use pipelines::{
+    PipelineArgs, PipelineCommand, PipelineListArgs, PipelineRetryArgs, PipelineStatusArgs,
+    PipelineSubmitArgs,
 };
 pub(crate) use service::{
     MigrateArgs, Role, Scope, ServeArgs, TokenArgs, TokenCommand, TokenListArgs, TokenRevokeArgs,
@@ -34,9 +39,9 @@ const CONNECTION: &str = "Connection";
 
 const EXIT_CODES: &str = "\
 Exit codes:
-  0   success; with --watch: the job ended as Done
-  1   failure; with --watch: the job ended in Error
-  2   with --watch: the job was Canceled
+  0   success; with --watch: the job or pipeline ended as Done
+  1   failure; with --watch: the job or pipeline ended in Error
+  2   with --watch: the job or pipeline was Canceled
   3   the service is unreachable, or it rejected the request
   64  invalid command line";
 
@@ -115,6 +120,9 @@ pub(crate) enum Command {
     Delete(DeleteArgs),
     /// List jobs, newest first
     List(ListArgs),
+    /// Submit, show and change pipelines: jobs that need each other
+    #[command(subcommand)]
+    Pipeline(PipelineCommand),
     /// List the clusters, their state and their login hosts
     Clusters(ServerArgs),
     /// Check that a cluster can run jobs, and show how to fix what fails

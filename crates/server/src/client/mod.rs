@@ -1,5 +1,6 @@
 //! The HTTP client of the API, and how its responses look on a terminal.
 
+mod pipeline;
 mod problem;
 mod server_events;
 mod status;
@@ -7,6 +8,7 @@ mod text;
 
 use std::time::Duration;
 
+pub(crate) use pipeline::{PipelineDocument, PipelineSummary};
 use problem::Problem;
 use secrecy::{ExposeSecret, SecretString};
 use serde::de::DeserializeOwned;
@@ -126,11 +128,23 @@ impl Client {
 
     /// Sends `json` unchanged: the service validates it and names what is wrong.
     pub(crate) fn post(&self, path: &str, json: &[u8]) -> Result<Answer, ClientError> {
+        self.post_once(path, json, None)
+    }
+
+    /// As [`Self::post`]; a second request with the same key changes nothing.
+    pub(crate) fn post_once(
+        &self,
+        path: &str,
+        json: &[u8],
+        key: Option<&str>,
+    ) -> Result<Answer, ClientError> {
+        let key = key.map(|key| (HeaderName::from_static("idempotency-key"), key));
         if json.is_empty() {
-            return self.read(self.send(Method::POST, path, &[], (), TIMEOUT));
+            return self.read(self.send(Method::POST, path, key.as_slice(), (), TIMEOUT));
         }
-        let header = (header::CONTENT_TYPE, "application/json");
-        self.read(self.send(Method::POST, path, &[header], json, TIMEOUT))
+        let content = (header::CONTENT_TYPE, "application/json");
+        let headers: Vec<_> = key.into_iter().chain([content]).collect();
+        self.read(self.send(Method::POST, path, &headers, json, TIMEOUT))
     }
 
     pub(crate) fn delete(&self, path: &str) -> Result<Answer, ClientError> {

@@ -46,12 +46,7 @@ struct Progress {
 impl StatusDocument {
     /// The exit code of `--watch`; none until the job has ended.
     pub(crate) fn exit_code(&self) -> Option<u8> {
-        match self.status {
-            Status::Done => Some(0),
-            Status::Error => Some(1),
-            Status::Canceled => Some(2),
-            _ => None,
-        }
+        exit_code(self.status)
     }
 
     /// `status phase [#####-----] 3/6 50% eta … message`, without the parts that are unknown.
@@ -90,6 +85,16 @@ impl StatusDocument {
     }
 }
 
+/// The exit code of `--watch`; none for a status that is not final.
+pub(super) const fn exit_code(status: Status) -> Option<u8> {
+    match status {
+        Status::Done => Some(0),
+        Status::Error => Some(1),
+        Status::Canceled => Some(2),
+        _ => None,
+    }
+}
+
 const CELLS: usize = 10;
 
 impl Progress {
@@ -114,13 +119,17 @@ impl Progress {
 
 /// The line, truncated to the terminal's width, with the escape sequence that overwrites the previous one.
 pub(crate) fn live_line(line: &str, width: usize) -> String {
+    format!("\r\u{1b}[2K{}", cut(line, width))
+}
+
+/// The line, truncated to the terminal's width.
+pub(super) fn cut(line: &str, width: usize) -> String {
     let room = width.saturating_sub(1).max(20);
-    let cut: String = if line.chars().count() > room {
+    if line.chars().count() > room {
         line.chars().take(room - 1).chain(['…']).collect()
     } else {
         line.to_owned()
-    };
-    format!("\r\u{1b}[2K{cut}")
+    }
 }
 
 #[cfg(test)]

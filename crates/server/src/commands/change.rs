@@ -3,10 +3,9 @@
 
 use std::process::ExitCode;
 
-use anyhow::Context;
 use serde_json::{Map, Value, json};
 
-use super::output::Output;
+use super::{output::Output, request_file};
 use crate::{
     cli::{CancelArgs, DeleteArgs, JobArgs, RetryArgs},
     client::{Client, StatusDocument, with_query},
@@ -26,13 +25,13 @@ pub(super) fn cancel(args: &CancelArgs) -> anyhow::Result<ExitCode> {
 pub(super) fn retry(args: &RetryArgs) -> anyhow::Result<ExitCode> {
     let mut body = match &args.secrets {
         // Secrets come from a file, because every user of the machine can read the arguments of a process.
-        Some(path) => std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?,
+        Some(file) => request_file::read(file, "secrets")?,
         None => Vec::new(),
     };
     if let Some(tasks) = &args.tasks {
         let mut request: Map<String, Value> = match body.as_slice() {
             [] => Map::new(),
-            secrets => serde_json::from_slice(secrets).context("the file of secrets is not a JSON object")?,
+            secrets => serde_json::from_slice(secrets)?,
         };
         request.insert("tasks".to_owned(), tasks.to_string().into());
         body = serde_json::to_vec(&request)?;

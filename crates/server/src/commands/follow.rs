@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::output::{Output, note};
-use crate::client::{Client, ClientError, ServerEvent, StatusDocument, live_line};
+use crate::client::{Answer, Client, ClientError, ServerEvent, StatusDocument, live_line};
 
 /// How long the service waits for a change before it answers, in seconds.
 const WAIT: u32 = 30;
@@ -18,40 +18,54 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// Prints the status until the job ends: on a terminal one line that changes in place, else one line for each change.
 pub(super) fn status(client: &Client, id: &str, json: bool, mut output: Output) -> anyhow::Result<ExitCode> {
-    let mut path = format!("/jobs/{id}/status");
     let in_place = output.is_terminal && !json;
-    let (mut etag, mut last, mut failures) = (None::<String>, String::new(), Failures(0));
-    loop {
-        let started = Instant::now();
-        let answer = match client.get_changed(&path, etag.as_deref()) {
-            Ok(answer) => answer,
-            Err(error) => {
-                failures.retry(error, etag.is_some(), "the job is not affected")?;
-                continue;
-            }
-        };
-        failures = Failures(0);
-        path = format!("/jobs/{id}/status?wait={WAIT}");
-        if answer.unchanged {
-            pause(MIN_INTERVAL.saturating_sub(started.elapsed()));
-            continue;
-        }
+    let mut last = String::new();
+    until_final(client, &format!("/jobs/{id}/status"), "the job is not affected", |answer| {
         let job: StatusDocument = answer.document()?;
         let line = job.line();
         match (json, in_place) {
-            (true, _) => output.json(&answer)?,
+            (true, _) => output.json(answer)?,
             (_, true) => output.bytes(live_line(&line, output.width()).as_bytes())?,
             // The document may change while the line stays the same.
             _ if line != last => output.line(&line)?,
             _ => {}
         }
         last = line;
-        if let Some(code) = job.exit_code() {
-            if in_place {
-                // The final status stays on the terminal, in full.
-                output.bytes(b"\r\x1b[2K")?;
-                output.line(&last)?;
+        let code = job.exit_code();
+        if code.is_some() && in_place {
+            // The final status stays on the terminal, in full.
+            output.bytes(b"\r\x1b[2K")?;
+            output.line(&last)?;
+        }
+        Ok(code)
+    })
+}
+
+/// Passes each state of the resource to `show` until that returns an exit code. `effect`: what a failed request means.
+pub(super) fn until_final(
+    client: &Client,
+    resource: &str,
+    effect: &str,
+    mut show: impl FnMut(&Answer) -> anyhow::Result<Option<u8>>,
+) -> anyhow::Result<ExitCode> {
+    let mut path = resource.to_owned();
+    let (mut etag, mut failures) = (None::<String>, Failures(0));
+    loop {
+        let started = Instant::now();
+        let answer = match client.get_changed(&path, etag.as_deref()) {
+            Ok(answer) => answer,
+            Err(error) => {
+                failures.retry(error, etag.is_some(), effect)?;
+                continue;
             }
+        };
+        failures = Failures(0);
+        path = format!("{resource}?wait={WAIT}");
+        if answer.unchanged {
+            pause(MIN_INTERVAL.saturating_sub(started.elapsed()));
+            continue;
+        }
+        if let Some(code) = show(&answer)? {
             return Ok(ExitCode::from(code));
         }
         etag = answer.etag;

@@ -7,6 +7,8 @@ mod follow;
 mod log_lines;
 mod logs;
 mod output;
+mod pipelines;
+mod request_file;
 mod results;
 mod serve;
 mod service;
@@ -69,6 +71,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Retry(args) => change::retry(&args),
         Command::Delete(args) => change::delete(&args),
         Command::List(args) => show::list(&args),
+        Command::Pipeline(command) => pipelines::run(&command),
         Command::Clusters(args) => clusters::list(&args),
         Command::Preflight(args) => clusters::preflight(&args),
         Command::Ready(args) => service::ready(&args),

@@ -96,6 +96,12 @@ impl Output {
         let columns = rustix::termios::tcgetwinsize(&self.stdout).map_or(0, |size| usize::from(size.ws_col));
         if columns == 0 { 80 } else { columns }
     }
+
+    /// The terminal's height in lines.
+    pub(super) fn height(&self) -> usize {
+        let lines = rustix::termios::tcgetwinsize(&self.stdout).map_or(0, |size| usize::from(size.ws_row));
+        if lines == 0 { 24 } else { lines }
+    }
 }
 
 /// The document with indentation and its fields in their order, unless it is not JSON.

@@ -1,18 +1,13 @@
 //! `submit` and `validate`: a job from a file or from standard input.
 
-use std::{
-    fs,
-    io::{self, Read},
-    path::Path,
-    process::ExitCode,
-};
+use std::process::ExitCode;
 
-use anyhow::{Context, bail};
 use serde::Deserialize;
 
 use super::{
     follow,
     output::{Output, note},
+    request_file,
 };
 use crate::{
     cli::{SubmitArgs, ValidateArgs},
@@ -20,7 +15,7 @@ use crate::{
 };
 
 pub(super) fn submit(args: &SubmitArgs) -> anyhow::Result<ExitCode> {
-    let job = read(&args.file)?;
+    let job = request_file::read(&args.file, "a job")?;
     let client = Client::new(&args.server);
     let answer = client.post("/jobs", &job)?;
     let Accepted { id, warnings } = answer.document()?;
@@ -71,7 +66,7 @@ impl Warning {
 }
 
 pub(super) fn validate(args: &ValidateArgs) -> anyhow::Result<ExitCode> {
-    let job = read(&args.file)?;
+    let job = request_file::read(&args.file, "a job")?;
     let path = with_query("/jobs/validate", [("live", args.live.then(|| "true".to_owned()))]);
     let answer = Client::new(&args.server).post(&path, &job)?;
     let mut output = Output::new();
@@ -93,17 +88,4 @@ pub(super) fn validate(args: &ValidateArgs) -> anyhow::Result<ExitCode> {
         note(&on_one_line(&format!("could not be checked now: {path}")));
     }
     Ok(if live.accepted && live.missing_paths.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-fn read(file: &Path) -> anyhow::Result<Vec<u8>> {
-    let mut text = Vec::new();
-    if file == Path::new("-") {
-        io::stdin().lock().read_to_end(&mut text).context("cannot read standard input")?;
-    } else {
-        text = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
-    }
-    if text.trim_ascii().is_empty() {
-        bail!("{} is empty; it must contain a job as JSON", file.display());
-    }
-    Ok(text)
 }
