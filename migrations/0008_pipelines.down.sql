@@ -7,5 +7,6 @@ drop trigger jobs_note_met_needs on jobs;
 drop trigger jobs_keep_needed on jobs;
 drop function wake_needing, note_met_needs, keep_needed;
 drop table needs;
+alter table jobs drop column skipped;
 drop index jobs_pipeline;
 drop table pipelines;

@@ -8,6 +8,7 @@ create table needs (
 
     primary key (job_id, place)
 );
+alter table jobs add column skipped boolean not null default false; -- canceled because of a job that it needs
 -- The wake-up of those that need a job looks at no other jobs.
 create index needs_needed on needs (needed);
 

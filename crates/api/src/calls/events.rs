@@ -73,7 +73,7 @@ pub(crate) struct EventQuery {
     #[param(value_type = Option<Vec<JobId>>, style = Form, explode)]
     job: Vec<JobId>,
     /// Only events of the jobs of this pipeline.
-    #[param(value_type = Option<PipelineId>)]
+    #[param(value_type = Option<uuid::Uuid>)]
     pipeline: Option<PipelineId>,
     /// Only events of jobs on this cluster. Repeatable.
     #[param(value_type = Option<Vec<String>>, style = Form, explode)]

@@ -23,6 +23,12 @@ fn of(operation: &str) -> Vec<Example> {
                 json!({"tasks": "3,7-9", "secret_env_vars": {"HF_TOKEN": "hf_example"}}),
             ),
         ],
+        "create_pipeline" => vec![pipeline()],
+        "retry_pipeline" => vec![(
+            "secrets",
+            "Retry the failed jobs, one of which has a secret",
+            json!({"jobs": {"train": {"secret_env_vars": {"HF_TOKEN": "hf_example"}}}}),
+        )],
         "post_container_job" => vec![container_job()],
         "pause_container_job" => {
             vec![(
@@ -53,6 +59,19 @@ fn training() -> Example {
         "resources": {"gpus_per_node": 4, "time_hours": 1},
     });
     ("training", "A TAO training. Its image file and its data must exist on the cluster", job)
+}
+
+fn pipeline() -> Example {
+    let resources = json!({"num_gpus": 0, "time_hours": 0.1});
+    let job =
+        |command: &str, needs: Value| json!({"command": command, "needs": needs, "resources": resources});
+    let jobs = json!({
+        "prep": job("./prep.sh", json!([])),
+        "train": job("./train.sh $NEEDS_PREP_DIR", json!([{"job": "prep"}])),
+        "clean-up": job("./clean-up.sh", json!([{"job": "train", "when": "finished"}])),
+    });
+    let pipeline = json!({"name": "nightly", "labels": {"team": "vision"}, "jobs": jobs});
+    ("train", "A training after its preparation, and a clean-up whatever happened", pipeline)
 }
 
 fn plain() -> Example {

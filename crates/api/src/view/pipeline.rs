@@ -104,7 +104,7 @@ impl From<&Job> for PipelineJobView {
             status: job.status,
             phase: job.phase,
             message: job.message.clone(),
-            skipped: job.is_skipped(),
+            skipped: job.is_skipped,
             needs: job.spec.needs.iter().map(NeedView::from).collect(),
             started_on: job.started_at,
             finished_on: job.finished_at,

@@ -52,7 +52,7 @@ fn every_operation_is_described_in_full() {
         }
         assert_eq!(
             is_secured(&operation),
-            ["/jobs", "/clusters", "/events", "/api/v1/internal", "/webhooks"]
+            ["/jobs", "/pipelines", "/clusters", "/events", "/api/v1/internal", "/webhooks"]
                 .iter()
                 .any(|start| path.starts_with(start)),
             "{at}"

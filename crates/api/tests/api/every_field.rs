@@ -50,6 +50,7 @@ fn requests() -> [Value; 7] {
             "files": {"config/a.json": {"json": [1]}}, "workdir": "/lustre/code",
         }),
         json!({
+            "needs": [{"job": "0f8fad5b-d9cb-469f-a165-70867728950e", "when": "finished", "name": "first"}],
             "services": [{"name": "model", "command": "serve", "nodes": 1}],
             "steps": [{"name": "ask", "command": "ask", "launcher": "per_node", "timeout_minutes": 5}],
         }),
@@ -57,7 +58,8 @@ fn requests() -> [Value; 7] {
 }
 
 /// Those that come back under the name under which they were given.
-const SHOWN: [&str; 36] = [
+const SHOWN: [&str; 37] = [
+    "/needs",
     "/array/max_parallel",
     "/id",
     "/name",

@@ -3,16 +3,19 @@
 use axum::{body::Body, http::Request};
 use serde_json::{Value, json};
 use sqlx::PgPool;
+use uuid::Uuid;
 
 use crate::{document::operations, support::TestApi};
 
-/// A job that failed, with the tasks of the examples and their secret.
+/// A job that failed, with the tasks of the examples and their secret, in a pipeline with the same id.
 async fn failed(api: &TestApi) -> String {
+    let id = Uuid::new_v4();
     let array = json!({"indices": "0-9"});
-    let job =
-        api.job(&json!({"command": "true", "array": array, "secret_env_vars": {"HF_TOKEN": "x"}})).await;
-    api.error(&job).await;
-    job
+    let job = json!({"id": id, "command": "true", "array": array, "secret_env_vars": {"HF_TOKEN": "x"}});
+    let stored = api.post("/pipelines", &json!({"id": id, "jobs": {"train": job}})).await;
+    assert_eq!(stored.status, 201, "{}", stored.text());
+    api.error(&id.to_string()).await;
+    id.to_string()
 }
 
 /// What the examples need to be there: a failed job, and a cluster that was added.

@@ -30,6 +30,10 @@ enum Ownership {
     OwnEvents,
     /// What the webhooks of the caller's jobs were not told.
     OwnDeadLetters,
+    /// One pipeline: of the caller, or it does not exist.
+    OnePipeline,
+    /// The caller's pipelines.
+    OwnPipelines,
     /// A job that does not exist yet.
     NewJob,
     /// Everybody's.
@@ -74,7 +78,9 @@ impl Operation {
         match self.id.as_str() {
             _ if self.path.starts_with("/jobs/{id}") => Ownership::OneJob,
             "get_container_job_status" | "pause_container_job" => Ownership::OneJob,
-            "create_job" | "validate_job" | "post_container_job" => Ownership::NewJob,
+            _ if self.path.starts_with("/pipelines/{id}") => Ownership::OnePipeline,
+            "list_pipelines" => Ownership::OwnPipelines,
+            "create_job" | "validate_job" | "post_container_job" | "create_pipeline" => Ownership::NewJob,
             "list_events" => Ownership::OwnEvents,
             "list_dead_letters" => Ownership::OwnDeadLetters,
             "list_jobs" => Ownership::OwnJobs,
@@ -114,7 +120,7 @@ struct Callers {
     bearers: HashMap<&'static str, String>,
     /// With what problem each is refused who is nobody.
     nobodies: Vec<(&'static str, &'static str)>,
-    /// Ann's.
+    /// Ann's, in a pipeline with the same id.
     job: String,
 }
 
@@ -179,9 +185,14 @@ impl Callers {
     }
 
     async fn with_job(mut self) -> Self {
-        let job = self.api.call_as(&self.bearers["ann"], Method::POST, "/jobs", Some(&with_webhook())).await;
+        "01a21687-3d58-727b-af43-d5f40bfcf423".clone_into(&mut self.job);
+        let mut job = with_webhook();
+        job["id"] = json!(self.job);
+        let pipeline = json!({"id": self.job, "jobs": {"one": job}});
+        let stored =
+            self.api.call_as(&self.bearers["ann"], Method::POST, "/pipelines", Some(&pipeline)).await;
+        assert_eq!(stored.status, 201, "{}", stored.text());
         give_up(&self.api.store).await;
-        job.json()["id"].as_str().unwrap().clone_into(&mut self.job);
         self
     }
 
@@ -274,11 +285,12 @@ async fn nobody_sees_what_is_not_his(callers: &Callers) {
     let mut checked = 0;
     for operation in Operation::all().into_iter().filter(|operation| operation.scope.is_some()) {
         match operation.ownership() {
-            Ownership::OneJob => {
+            one @ (Ownership::OneJob | Ownership::OnePipeline) => {
+                let code = if one == Ownership::OneJob { "job_not_found" } else { "pipeline_not_found" };
                 let theirs = callers.ask(&operation, Some("bob"), job).await;
-                theirs.problem(404, "job_not_found");
+                theirs.problem(404, code);
                 let none = callers.ask(&operation, Some("bob"), nowhere).await;
-                none.problem(404, "job_not_found");
+                none.problem(404, code);
                 let detail =
                     |answer: &Answer, id: &str| answer.json()["detail"].as_str().unwrap().replace(id, "");
                 assert_eq!(detail(&theirs, job), detail(&none, nowhere), "{}", operation.id);
@@ -293,6 +305,12 @@ async fn nobody_sees_what_is_not_his(callers: &Callers) {
                 );
                 let own = callers.get("ann", &operation.path).await;
                 assert_eq!(own.json()["jobs"][0]["id"], job, "{}", operation.id);
+            }
+            Ownership::OwnPipelines => {
+                let theirs = callers.get("bob", &operation.path).await.json();
+                assert_eq!(theirs["pipelines"], json!([]), "{}", operation.id);
+                let own = callers.get("ann", &operation.path).await;
+                assert_eq!(own.json()["pipelines"][0]["id"], job, "{}", own.text());
             }
             Ownership::OwnEvents => {
                 assert_eq!(

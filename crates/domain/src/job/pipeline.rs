@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt, str::FromStr};
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -16,8 +16,7 @@ use crate::{
 };
 
 /// The pipeline's id.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
-#[serde(transparent)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PipelineId(Uuid);
 
 impl PipelineId {
@@ -71,18 +70,26 @@ pub struct PipelineCounts {
     pub canceled: u32,
     /// Those that were never submitted, because a job that they need did not become what they waited for.
     pub skipped: u32,
+    /// Those that have begun to run, or have ended.
+    #[serde(skip)]
+    pub begun: u32,
 }
 
 impl PipelineCounts {
     pub fn of<'a>(jobs: impl IntoIterator<Item = &'a Job>) -> Self {
         let mut counts = Self::default();
-        jobs.into_iter().for_each(|job| counts.add(job.status, job.is_skipped(), 1));
+        for job in jobs {
+            counts.add(job.status, job.is_skipped, job.started_at.is_some(), 1);
+        }
         counts
     }
 
     /// Counts jobs with this status.
-    pub const fn add(&mut self, status: Status, is_skipped: bool, jobs: u32) {
+    pub const fn add(&mut self, status: Status, is_skipped: bool, has_begun: bool, jobs: u32) {
         self.total += jobs;
+        if has_begun || status.is_final() {
+            self.begun += jobs;
+        }
         *match status {
             Status::Done => &mut self.done,
             Status::Error => &mut self.error,
@@ -99,8 +106,7 @@ impl PipelineCounts {
     /// it may be there for a failure that did not come.
     pub const fn status(&self) -> Status {
         if self.pending + self.running > 0 {
-            let has_begun = self.pending < self.total;
-            if has_begun { Status::Running } else { Status::Pending }
+            if self.begun > 0 { Status::Running } else { Status::Pending }
         } else if self.error > 0 {
             Status::Error
         } else if self.canceled > 0 || self.done == 0 {
@@ -119,8 +125,15 @@ mod tests {
 
     const fn counts(jobs: [u32; 6]) -> PipelineCounts {
         let [pending, running, done, error, canceled, skipped] = jobs;
-        let total = pending + running + done + error + canceled + skipped;
-        PipelineCounts { total, pending, running, done, error, canceled, skipped }
+        let begun = running + done + error + canceled + skipped;
+        PipelineCounts { total: pending + begun, pending, running, done, error, canceled, skipped, begun }
+    }
+
+    #[test]
+    fn a_pipeline_whose_only_job_is_canceled_while_it_runs_does_not_go_back() {
+        let mut counts = PipelineCounts::default();
+        counts.add(Status::Canceling, false, true, 1);
+        assert_eq!((counts.pending, counts.status()), (1, Status::Running));
     }
 
     #[test_case([2, 0, 0, 0, 0, 0] => Status::Pending)]

@@ -79,6 +79,8 @@ pub struct Job {
     pub retry_count: u32,
     /// The attempts that failed because of the infrastructure, oldest first.
     pub failures: Vec<PastFailure>,
+    /// It was canceled before it was submitted, because a job that it needs did not become what it waits for.
+    pub is_skipped: bool,
     /// Since when Slurm reports the job finished, while its exit code and logs are collected.
     pub finishing_since: Option<Timestamp>,
     pub created_at: Timestamp,

@@ -43,6 +43,7 @@ impl Job {
             run: Run::default(),
             retry_count: 0,
             failures: Vec::new(),
+            is_skipped: false,
             finishing_since: None,
             created_at: now,
             submitted_at: None,

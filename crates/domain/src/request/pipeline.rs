@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::{
     request::{
-        body::{JobRequest, null_as_default},
+        body::JobRequest,
         spec::labels,
         text::{Label, Word},
         webhook::WebhookRequest,
@@ -29,8 +29,7 @@ pub struct PipelineRequest {
     #[schema(max_length = 500)]
     pub name: Option<String>,
     /// Labels of all its jobs; a job's own label of the same name overrides it.
-    #[serde(default, deserialize_with = "null_as_default")]
-    #[schema(value_type = Option<BTreeMap<String, String>>)]
+    #[serde(default)]
     pub labels: BTreeMap<String, String>,
     /// The jobs by their names in the pipeline, 1 to 1,000. The `needs` of a job may name another one.
     pub jobs: BTreeMap<String, JobRequest>,

@@ -11,7 +11,7 @@ use crate::{
         identity::JobId,
         paths::JobPaths,
         status::{Phase, Status},
-        stored::{DesiredState, Job},
+        stored::Job,
     },
     request::needs::{Need, NeedWhen},
     run::plan::Transition,
@@ -78,6 +78,7 @@ pub fn after_needs(job: &Job, needed: &[NeededJob], now: Timestamp) -> Transitio
     if let Some((need, found, _)) = all().find(|(.., standing)| *standing == Standing::Never) {
         let message = format!("Canceled: it needs {}, which {}.", expected(need), found.is(need.when));
         next.end(Status::Canceled, message, now);
+        next.is_skipped = true;
         if let Some(array) = &mut next.array {
             array.counts.cancel_pending();
         }
@@ -112,14 +113,6 @@ fn expected(need: &Need) -> String {
 }
 
 impl Job {
-    /// Whether it was never submitted, because a job that it needs did not become what it waits for.
-    pub fn is_skipped(&self) -> bool {
-        self.status == Status::Canceled
-            && self.desired == DesiredState::Run
-            && self.attempt.is_none()
-            && !self.spec.needs.is_empty()
-    }
-
     /// The job with the variables about the jobs that it needs, which are in the order of its needs.
     #[must_use]
     pub fn with_needed(&self, needed: &[NeededJob], cluster: &Cluster) -> Self {

@@ -163,7 +163,37 @@ pub struct TaskEnding {
     pub until: Option<Timestamp>,
 }
 
-/// Whether a run says only that its task waits: such a run needs no row.
-pub fn waits_only(row: &QueueRow) -> bool {
-    row.state.is_waiting()
+/// Whether a row says only that its tasks wait: then they need no runs. Slurm holds a task that could not be launched, and shows it in a
+/// row of its own; accounting tells it from one that somebody holds.
+pub fn waits_only(row: &QueueRow, is_alone: bool) -> bool {
+    let is_held = || ["JobHeld", "launch failed"].iter().any(|held| row.reason.starts_with(held));
+    row.state.is_waiting() && !(is_alone && is_held())
+}
+
+#[cfg(test)]
+mod tests {
+    use slurm::{SlurmJobId, SlurmState};
+    use test_case::test_case;
+
+    use super::*;
+
+    #[test_case(SlurmState::Pending, "Priority", true => true)]
+    #[test_case(SlurmState::Pending, "JobHeldUser", false => true; "somebody holds the whole array")]
+    #[test_case(SlurmState::Pending, "JobHeldAdmin", true => false; "perhaps its launch failed")]
+    #[test_case(SlurmState::Pending, "launch failed requeued held", true => false)]
+    #[test_case(SlurmState::Running, "None", true => false)]
+    fn a_task_that_only_waits_needs_no_run(state: SlurmState, reason: &str, is_alone: bool) -> bool {
+        let row = QueueRow {
+            id: SlurmJobId::new(7).unwrap(),
+            state,
+            reason: reason.to_owned(),
+            nodes: String::new(),
+            submit: None,
+            start: None,
+            end: None,
+            partition: "polar".to_owned(),
+            name: "job".to_owned(),
+        };
+        waits_only(&row, is_alone)
+    }
 }

@@ -183,7 +183,7 @@ impl Store {
             "desired_state = 'run', status = 'Pending',
                  phase = case when exists (select from needs n where n.job_id = jobs.id and not n.met) then 'waiting' else 'queued' end,
                  message = 'Retrying; waiting to be submitted.',
-                 retry_count = 0, failures = '[]', pending_reason = null, submitted_at = null,
+                 retry_count = 0, failures = '[]', skipped = false, pending_reason = null, submitted_at = null,
                  started_at = null, finished_at = null, secrets = $4, array_state = coalesce($6, array_state),
                  canceled_tasks = coalesce($7, canceled_tasks)",
             "phase = 'ended' and status in ('Error', 'Canceled') and desired_state <> 'delete'
@@ -195,15 +195,13 @@ impl Store {
                  -- Jobs that were canceled because this one had failed, and those that were because of them. Their secrets were erased, so
                  -- those that have some stay.
                  select n.job_id from taken t join needs n on n.needed = t.id join jobs d on d.id = n.job_id
-                 where not n.met and d.phase = 'ended' and d.status = 'Canceled' and d.desired_state = 'run'
-                   and d.spec->'secret_env' = '[]' and coalesce(d.spec->'cloud_secret_keys', '[]') = '[]'
+                 where d.skipped and d.desired_state = 'run' and d.spec->'secret_env' = '[]' and coalesce(d.spec->'cloud_secret_keys', '[]') = '[]'
                  union
                  select n.job_id from stopped s join needs n on n.needed = s.job_id join jobs d on d.id = n.job_id
-                 where not n.met and d.phase = 'ended' and d.status = 'Canceled' and d.desired_state = 'run'
-                   and d.spec->'secret_env' = '[]' and coalesce(d.spec->'cloud_secret_keys', '[]') = '[]'
+                 where d.skipped and d.desired_state = 'run' and d.spec->'secret_env' = '[]' and coalesce(d.spec->'cloud_secret_keys', '[]') = '[]'
              ), reopened as (
                  update jobs d
-                 set status = 'Pending', phase = 'waiting', message = 'Waiting again for the jobs that it needs.', finished_at = null,
+                 set status = 'Pending', phase = 'waiting', skipped = false, message = 'Waiting again for the jobs that it needs.', finished_at = null,
                      array_state = case when d.array_state is null then null
                                         else jsonb_set(d.array_state, '{counts}', d.array_state->'counts'
                                                  || jsonb_build_object('pending', d.array_state #> '{counts,canceled}', 'canceled', 0)) end,

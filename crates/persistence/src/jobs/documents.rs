@@ -52,6 +52,7 @@ fn job_document(job: &Job, due_at: Option<Timestamp>) -> Value {
         "attempt": job.attempt.as_ref().map_or(0, |attempt| attempt.no.get()),
         "retry_count": job.retry_count,
         "failures": job.failures,
+        "skipped": job.is_skipped,
         "finishing_since": job.finishing_since,
         "submitted_at": job.submitted_at,
         "started_at": job.started_at,

@@ -163,7 +163,7 @@ impl Store {
                                      then case j.desired_state when 'cancel' then 'Canceling' when 'pause' then 'Pausing' else u.status end
                                      else u.status end,
                        phase = u.phase, message = u.message, pending_reason = u.pending_reason, attempt = u.attempt,
-                       retry_count = u.retry_count, failures = u.failures,
+                       retry_count = u.retry_count, failures = u.failures, skipped = u.skipped,
                        finishing_since = u.finishing_since,
                        submitted_at = u.submitted_at, started_at = u.started_at, finished_at = u.finished_at,
                        observed_at = u.observed_at, source = u.source, array_state = u.array_state,

@@ -250,14 +250,14 @@ impl Store {
 
     async fn pipeline_counts(&self, ids: &[PipelineId]) -> Result<HashMap<PipelineId, PipelineCounts>> {
         let texts: Vec<_> = ids.iter().map(ToString::to_string).collect();
-        // Job::is_skipped in SQL.
         let rows = sqlx::query!(
             r#"-- pipelines::pipeline_counts
                select j.spec #>> '{pipeline,id}' as "pipeline!", j.status,
-                      (j.status = 'Canceled' and j.desired_state = 'run' and j.attempt = 0 and j.spec ? 'needs') as "skipped!", count(*) as "jobs!"
+                      j.skipped,
+                      j.started_at is not null as "begun!", count(*) as "jobs!"
                from jobs j
                where j.spec #>> '{pipeline,id}' = any($1) and j.desired_state <> 'delete'
-               group by 1, 2, 3"#,
+               group by 1, 2, 3, 4"#,
             &texts,
         );
         let mut counts: HashMap<PipelineId, PipelineCounts> = HashMap::new();
@@ -265,7 +265,12 @@ impl Store {
             let stored = StoredRow::of("jobs", &row.pipeline);
             let id = stored.parse("spec", &row.pipeline)?;
             let jobs = count(row.jobs);
-            counts.entry(id).or_default().add(stored.parse("status", &row.status)?, row.skipped, jobs);
+            counts.entry(id).or_default().add(
+                stored.parse("status", &row.status)?,
+                row.skipped,
+                row.begun,
+                jobs,
+            );
         }
         Ok(counts)
     }

@@ -32,6 +32,7 @@ pub(crate) fn step(job: &Job, dice: &mut Dice, now: Timestamp) -> StepRecord {
         4 => {
             (job.phase, job.finished_at) = (Phase::Ended, Some(now));
             job.status = dice.one_of(&[Status::Done, Status::Error, Status::Canceled]);
+            job.is_skipped = job.status == Status::Canceled && dice.chance(500);
             close(&mut job, now);
         }
         5 => {

@@ -37,9 +37,11 @@ impl JobRow {
     }
 
     fn may_reopen(&self) -> bool {
-        let Job { phase, status, desired, spec, .. } = &self.job;
-        let ended = (*phase, *status, *desired) == (Phase::Ended, Status::Canceled, DesiredState::Run);
-        ended && !self.needs_met && spec.secret_env.is_empty() && spec.cloud_secret_keys.is_empty()
+        let Job { is_skipped, desired, spec, .. } = &self.job;
+        *is_skipped
+            && *desired == DesiredState::Run
+            && spec.secret_env.is_empty()
+            && spec.cloud_secret_keys.is_empty()
     }
 }
 
@@ -102,6 +104,7 @@ impl Tables {
                 let stage = row.stage();
                 let job = &mut row.job;
                 (job.status, job.phase, job.finished_at) = (Status::Pending, Phase::Waiting, None);
+                job.is_skipped = false;
                 "Waiting again for the jobs that it needs.".clone_into(&mut job.message);
                 if let Some(array) = &mut job.array {
                     (array.counts.pending, array.counts.canceled) = (array.counts.canceled, 0);

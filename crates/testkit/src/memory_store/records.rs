@@ -149,6 +149,7 @@ impl JobRow {
         old.pending_reason.clone_from(&job.pending_reason);
         old.retry_count = job.retry_count;
         old.failures.clone_from(&job.failures);
+        old.is_skipped = job.is_skipped;
         old.finishing_since = job.finishing_since;
         old.submitted_at = job.submitted_at;
         old.started_at = job.started_at;

@@ -88,7 +88,7 @@ impl MemoryStore {
             let job = &mut row.job;
             (job.desired, job.status, job.phase) = (DesiredState::Run, Status::Pending, phase);
             "Retrying; waiting to be submitted.".clone_into(&mut job.message);
-            (job.retry_count, job.failures) = (0, Vec::new());
+            (job.retry_count, job.failures, job.is_skipped) = (0, Vec::new(), false);
             (job.submitted_at, job.started_at, job.finished_at) = (None, None, None);
             job.pending_reason = None;
             row.secrets = secrets;

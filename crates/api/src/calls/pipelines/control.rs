@@ -31,7 +31,7 @@ problems!(CancelProblems = SECURED, PipelineNotFound);
 #[utoipa::path(
     post,
     path = "/pipelines/{id}/cancel",
-    params(("id" = domain::PipelineId, Path, description = "The pipeline's id.")),
+    params(("id" = Uuid, Path, description = "The pipeline's id.")),
     security(("bearer" = ["write"])),
     responses(
         (status = 202, description = "Its jobs will be canceled.", body = PipelineView),
@@ -71,7 +71,7 @@ problems!(RetryProblems = SECURED | BODY, PipelineNotFound, WrongState, ClusterG
 #[utoipa::path(
     post,
     path = "/pipelines/{id}/retry",
-    params(("id" = domain::PipelineId, Path, description = "The pipeline's id.")),
+    params(("id" = Uuid, Path, description = "The pipeline's id.")),
     request_body = Option<PipelineRetryRequest>,
     security(("bearer" = ["write"])),
     responses((status = 202, description = "These jobs go again.", body = PipelineView), RetryProblems)
@@ -152,7 +152,7 @@ fn to_retry(jobs: &[Job]) -> Vec<&Job> {
         let follows = job.spec.needs.iter().any(|need| goes.contains(&need.job));
         let is_outside = job.spec.needs.iter().any(|need| !members.contains(&need.job));
         let failed =
-            matches!(job.status, Status::Error | Status::Canceled) && (!job.is_skipped() || is_outside);
+            matches!(job.status, Status::Error | Status::Canceled) && (!job.is_skipped || is_outside);
         if job.can_be_retried() && (failed || follows) {
             goes.insert(job.id.get());
             if failed || has_secrets {

@@ -1,12 +1,15 @@
 //! The calls that read pipelines.
 
+use std::fmt::Write;
+
 use axum::{
     Json,
     http::{HeaderMap, Uri},
     response::{IntoResponse, Response},
 };
-use domain::{Job, PipelineCounts, PipelineId, Timestamp};
+use domain::{Job, Pipeline, PipelineCounts, PipelineId, Timestamp};
 use futures_util::future::select_all;
+use sha2::{Digest, Sha256};
 use tokio::time::{Instant, timeout_at};
 use utoipa::{IntoParams, IntoResponses};
 use uuid::Uuid;
@@ -38,7 +41,7 @@ problems!(ReadProblems = SECURED, PipelineNotFound, WatchersBusy);
     get,
     path = "/pipelines/{id}",
     params(
-        ("id" = domain::PipelineId, Path, description = "The pipeline's id."),
+        ("id" = Uuid, Path, description = "The pipeline's id."),
         Patience,
         ("If-None-Match" = Option<String>, Header, description = "The `ETag` of an earlier answer.")
     ),
@@ -61,17 +64,18 @@ pub(crate) async fn get_pipeline(
     if !patience.wait.is_zero() {
         let _permit = Permit::to_watch(&app, "wait")?;
         let until = Instant::now() + patience.wait;
-        let mut known =
-            wait::names_a_tag(&headers).then(|| etag(&jobs)).filter(|tag| wait::knows(&headers, tag));
+        let mut known = wait::names_a_tag(&headers)
+            .then(|| etag(&pipeline, &jobs))
+            .filter(|tag| wait::knows(&headers, tag));
         if !wait::names_a_tag(&headers) && !PipelineCounts::of(&jobs).status().is_final() {
-            known = Some(etag(&jobs));
+            known = Some(etag(&pipeline, &jobs));
         }
         let mut lost = std::pin::pin!(caller.standing.lost(app.clone()));
         while let Some(tag) = known.take() {
             // Subscribe first: a change after the read is then not missed.
             let changes: Vec<_> = jobs.iter().map(|job| app.feed.changes_of(job.id)).collect();
             jobs = app.store.pipeline_jobs(id).await?;
-            if etag(&jobs) != tag || changes.is_empty() {
+            if etag(&pipeline, &jobs) != tag || changes.is_empty() {
                 break;
             }
             let changes =
@@ -87,13 +91,18 @@ pub(crate) async fn get_pipeline(
             }
         }
     }
-    let tag = etag(&jobs);
+    let tag = etag(&pipeline, &jobs);
     Ok(wait::tagged(&headers, &tag, Json(PipelineView::new(&pipeline, &jobs))))
 }
 
-/// The versions of jobs only rise, and a deletion changes their number.
-fn etag(jobs: &[Job]) -> String {
-    format!("\"p{}-{}\"", jobs.iter().map(|job| job.version).sum::<i64>(), jobs.len())
+/// Changes with what the view shows, and not with all that changes of a job.
+fn etag(pipeline: &Pipeline, jobs: &[Job]) -> String {
+    let shown = serde_json::to_vec(&PipelineView::new(pipeline, jobs)).unwrap_or_default();
+    let mut tag = "\"p".to_owned();
+    for byte in &Sha256::digest(shown)[..12] {
+        let _ = write!(tag, "{byte:02x}");
+    }
+    tag + "\""
 }
 
 /// Selects pipelines.

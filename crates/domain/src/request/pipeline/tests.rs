@@ -22,7 +22,7 @@ fn needing(names: &[&str]) -> Value {
 fn each_job_comes_after_those_that_it_needs_by_their_ids() {
     let pipeline = json!({
         "labels": {"team": "vision", "step": "all"},
-        "webhook": {"url": "https://example.org/hook"},
+        "webhook": {"url": "https://example.org/hook", "secret": "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"},
         "jobs": {
             "a-clean": {"command": "true", "needs": [{"job": "train", "when": "finished"}]},
             "prep": {"command": "true", "labels": {"step": "first"}},

@@ -86,9 +86,9 @@ pub(super) fn changes(
         let answers = &results.answer.arrays;
         let rest = rest(array, attempt);
         if let Some(rows) = answers.queue.get(&id) {
-            let single = rows.tasks.iter().filter(|(_, row)| !waits_only(row)).map(|(index, _)| *index);
+            let single = rows.tasks.iter().filter(|(_, row)| !waits_only(row, true)).map(|(index, _)| *index);
             // Slurm shows tasks that were canceled together in one row.
-            let together = rows.waiting.iter().filter(|(_, row)| !waits_only(row));
+            let together = rows.waiting.iter().filter(|(_, row)| !waits_only(row, false));
             let begun = together.fold(single.collect::<TaskSet>(), |all, (set, _)| all.union(set));
             let begun = begun.intersection(&rest).plus(attempt.base);
             let first = |task| template.first_run(task, array.earlier.get(&task));

@@ -35,8 +35,12 @@ pub(super) fn audit(store: &MemoryStore, site: &LivingCluster, sent_jobs: &[Sent
             }
             (Some(job), None) => {
                 let newest = store.newest_states(sent.id);
+                let events = store.events_of(sent.id);
+                // A retry of some tasks leaves the others as they were.
+                let was_skipped = !job.spec.needs.is_empty()
+                    && events.iter().any(|event| event.data["status"].as_str() == Some("Canceled"));
                 let wrong = |truth: &Truth| match &job.array {
-                    Some(array) => verdict_of_tasks(job, array, &newest, sent, truth),
+                    Some(array) => verdict_of_tasks(job, array, &newest, sent, was_skipped, truth),
                     None => verdict(job, sent, truth).into_iter().collect(),
                 };
                 site.truth(wrong).into_iter().for_each(&mut say);
@@ -47,7 +51,6 @@ pub(super) fn audit(store: &MemoryStore, site: &LivingCluster, sent_jobs: &[Sent
                 if job.phase == Phase::Ended && store.has_secrets(sent.id) {
                     say("its secrets are still stored".to_owned());
                 }
-                let events = store.events_of(sent.id);
                 finality(&events, sent, again_with(job, &stored, sent_jobs)).into_iter().for_each(&mut say);
                 site.truth(|truth| needs(job, &stored, store, truth)).into_iter().for_each(&mut say);
                 site.truth(|truth| lines(job, &events, truth)).into_iter().for_each(&mut say);
@@ -103,7 +106,7 @@ fn verdict(job: &Job, sent: &Sent, truth: &Truth) -> Option<String> {
         Status::Done => !succeeded,
         Status::Error => (succeeded && !forgotten) || last.is_none(),
         Status::Canceled => {
-            !wished(Wish::Cancel) && !job.is_skipped() && !last.is_some_and(|last| last.ended_by_others)
+            !wished(Wish::Cancel) && !job.is_skipped && !last.is_some_and(|last| last.ended_by_others)
                 || (succeeded && !forgotten)
         }
         Status::Paused => !wished(Wish::Pause) || job.desired != DesiredState::Pause,
@@ -127,6 +130,7 @@ fn verdict_of_tasks(
     array: &ArrayState,
     newest: &HashMap<u32, NewestRun>,
     sent: &Sent,
+    was_skipped: bool,
     truth: &Truth,
 ) -> Vec<String> {
     let mut found = Vec::new();
@@ -150,7 +154,7 @@ fn verdict_of_tasks(
             TaskStatus::Done => !last.is_some_and(|last| succeeded(last, true, false) || last.lost),
             TaskStatus::Error => last.is_some_and(|last| done(last)),
             TaskStatus::Canceled => {
-                !is_canceled && !job.is_skipped() && !last.is_some_and(|last| last.ended_by_others)
+                !is_canceled && !was_skipped && !last.is_some_and(|last| last.ended_by_others)
                     || last.is_some_and(|last| done(last))
             }
             TaskStatus::Pending | TaskStatus::Running => job.status != Status::Paused,
@@ -264,7 +268,7 @@ fn needs(job: &Job, stored: &BTreeMap<JobId, Job>, store: &MemoryStore, truth: &
             found.push(format!("it was submitted, and {} is {} ({need:?})", other.id, other.status));
         }
     }
-    if job.is_skipped() && !blamed {
+    if job.is_skipped && !blamed {
         found.push(format!("it was canceled without a reason: {}", job.message));
     }
     found
