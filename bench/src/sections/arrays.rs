@@ -135,7 +135,7 @@ fn ending(bench: &Bench, rows: &mut Vec<Row>) -> anyhow::Result<()> {
     let tasks = bench.size(40, 4);
     let service = Service::start(bench, &Plan::default())?;
     let watch = Watch::open(&service.http, "/events?kind=transition")?;
-    // A pipe that nobody writes to: the tasks wait without work for the machine.
+    // A pipe without a writer: the tasks wait without work for the machine.
     let gate = format!("{}/bench-gate", bench.sandbox.var("SLURM_BASE_RESULTS_DIR")?);
     let mut seconds = Vec::new();
     for _ in 0..bench.rounds() {

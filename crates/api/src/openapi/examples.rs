@@ -26,7 +26,7 @@ fn of(operation: &str) -> Vec<Example> {
         "create_pipeline" => vec![pipeline()],
         "retry_pipeline" => vec![(
             "secrets",
-            "Retry the failed jobs, one of which has a secret",
+            "Retry the failed jobs; a job has a secret",
             json!({"jobs": {"train": {"secret_env_vars": {"HF_TOKEN": "hf_example"}}}}),
         )],
         "post_container_job" => vec![container_job()],

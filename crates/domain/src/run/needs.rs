@@ -45,7 +45,8 @@ impl NeededJob {
             NeedWhen::Succeeded => status == Status::Done,
             NeedWhen::Failed => status == Status::Error,
             NeedWhen::Finished => status.is_final(),
-            NeedWhen::Started => self.has_started,
+            // The start of a short job may be seen by no poll.
+            NeedWhen::Started => self.has_started || status == Status::Done,
         };
         match (is_met, status.is_final()) {
             (true, _) => Standing::Met,

@@ -32,6 +32,7 @@ mod logs;
 mod monitoring;
 mod options;
 mod orphans;
+mod pipelines;
 mod preflight;
 mod requests;
 mod restart;

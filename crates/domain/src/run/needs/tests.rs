@@ -43,6 +43,7 @@ fn is(status: Status, has_started: bool) -> NeededJob {
 #[test_case(NeedWhen::Finished, Status::Pausing, true => Phase::Waiting)]
 #[test_case(NeedWhen::Started, Status::Pending, false => Phase::Waiting)]
 #[test_case(NeedWhen::Started, Status::Running, true => Phase::Queued)]
+#[test_case(NeedWhen::Started, Status::Done, false => Phase::Queued; "no poll has seen it run")]
 #[test_case(NeedWhen::Started, Status::Error, true => Phase::Queued; "it had begun")]
 #[test_case(NeedWhen::Started, Status::Canceled, false => Phase::Ended; "it never began")]
 #[test_case(NeedWhen::Finished, Status::Paused, true => Phase::Waiting; "a paused job goes on some day")]

@@ -1,0 +1,132 @@
+//! Pipelines on a real Slurm: each branch of success, failure and cancellation.
+
+use serde_json::{Value, json};
+
+use crate::{
+    ending::command,
+    service::{Service, until},
+};
+
+const BASE: &str = "/lustre/fsw/portfolios/edgeai/users/tao";
+
+fn job(text: &str, needs: &[(&str, &str)]) -> Value {
+    let mut job = command(text);
+    job["needs"] = needs.iter().map(|(job, when)| json!({"job": job, "when": when})).collect();
+    job
+}
+
+/// Preparation, training and evaluation, an alarm if the training fails, and a clean-up whatever happened.
+fn nightly(train: &str) -> Value {
+    json!({"jobs": {
+        "prep": job("mkdir -p \"$TAO_API_RESULTS_DIR\"; echo 42 >\"$TAO_API_RESULTS_DIR/data\"", &[]),
+        "train": job(train, &[("prep", "succeeded")]),
+        "evaluate": job("cat \"$NEEDS_TRAIN_DIR/model\"", &[("train", "succeeded")]),
+        "alarm": job("echo \"$NEEDS_TRAIN_ID is $NEEDS_TRAIN_STATUS\"", &[("train", "failed")]),
+        "clean-up": job("rm \"$NEEDS_PREP_DIR/data\"", &[
+            ("prep", "succeeded"), ("evaluate", "finished"), ("alarm", "finished")
+        ]),
+    }})
+}
+
+const TRAIN: &str =
+    "mkdir -p \"$TAO_API_RESULTS_DIR\"; cp \"$NEEDS_PREP_DIR/data\" \"$TAO_API_RESULTS_DIR/model\"";
+
+fn submit(service: &Service, pipeline: &Value) -> String {
+    let answer = service.post("/pipelines", &pipeline.to_string());
+    assert_eq!(answer.status, 201, "{}", answer.text);
+    answer.json()["id"].as_str().unwrap().to_owned()
+}
+
+fn read(service: &Service, id: &str) -> Value {
+    service.get(&format!("/pipelines/{id}")).json()
+}
+
+fn ended(service: &Service, id: &str) -> Value {
+    until("the end of the pipeline", std::time::Duration::from_mins(5), || {
+        ["Done", "Error", "Canceled"].contains(&read(service, id)["status"].as_str().unwrap())
+    });
+    read(service, id)
+}
+
+fn member<'a>(pipeline: &'a Value, name: &str) -> &'a Value {
+    pipeline["jobs"].as_array().unwrap().iter().find(|job| job["name"] == name).unwrap()
+}
+
+fn states(pipeline: &Value) -> Vec<(String, String)> {
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let state = |job: &Value| {
+        let status = if job["skipped"] == true { "skipped".to_owned() } else { text(&job["status"]) };
+        (text(&job["name"]), status)
+    };
+    pipeline["jobs"].as_array().unwrap().iter().map(state).collect()
+}
+
+fn are(pipeline: &Value, expected: [&str; 5]) {
+    let names = ["prep", "train", "evaluate", "alarm", "clean-up"];
+    for (name, status) in names.iter().zip(expected) {
+        let state = states(pipeline).into_iter().find(|(known, _)| known == name).unwrap();
+        assert_eq!(state.1, status, "{pipeline:#}");
+    }
+}
+
+#[test]
+fn a_pipeline_runs_in_order_and_each_job_finds_what_the_others_made() {
+    let service = Service::start();
+    let id = submit(&service, &nightly(TRAIN));
+    let pipeline = ended(&service, &id);
+    are(&pipeline, ["Done", "Done", "Done", "skipped", "Done"]);
+    assert_eq!(pipeline["status"], "Done");
+    let evaluate = member(&pipeline, "evaluate")["id"].as_str().unwrap();
+    assert_eq!(service.get(&format!("/jobs/{evaluate}/logs?stream=out")).text, "42\n");
+    let prep = member(&pipeline, "prep")["id"].as_str().unwrap();
+    let left = service.sandbox.login(&format!("ls {BASE}/results/{prep}"));
+    assert_eq!(left.trim(), "", "the clean-up came last");
+}
+
+#[test]
+fn after_a_failure_the_alarm_and_the_clean_up_run_and_a_retry_goes_on_from_there() {
+    let service = Service::start();
+    let once = format!("{TRAIN}; if mkdir \"$TAO_API_RESULTS_DIR/first\"; then exit 7; fi");
+    // The clean-up would take what the retry needs.
+    let mut pipeline = nightly(&once);
+    pipeline["jobs"]["clean-up"]["command"] = json!("true");
+    let id = submit(&service, &pipeline);
+    let failed = ended(&service, &id);
+    are(&failed, ["Done", "Error", "skipped", "Done", "Done"]);
+    assert_eq!(failed["status"], "Error");
+    let alarm = member(&failed, "alarm")["id"].as_str().unwrap();
+    let train = member(&failed, "train")["id"].as_str().unwrap();
+    let log = service.get(&format!("/jobs/{alarm}/logs?stream=out")).text;
+    assert_eq!(log, format!("{train} is Error\n"));
+    assert_eq!(service.post(&format!("/pipelines/{id}/retry"), "").status, 202);
+    let done = ended(&service, &id);
+    are(&done, ["Done", "Done", "Done", "Done", "Done"]);
+}
+
+#[test]
+fn a_canceled_pipeline_leaves_nothing_in_the_queue() {
+    let service = Service::start();
+    let id = submit(&service, &nightly("sleep 300"));
+    until("the training to run", std::time::Duration::from_mins(3), || {
+        member(&read(&service, &id), "train")["status"] == "Running"
+    });
+    assert_eq!(service.post(&format!("/pipelines/{id}/cancel"), "").status, 202);
+    let canceled = ended(&service, &id);
+    are(&canceled, ["Done", "Canceled", "Canceled", "Canceled", "Canceled"]);
+    let train = member(&canceled, "train")["id"].as_str().unwrap();
+    assert_eq!(service.sandbox.login(&format!("squeue --me -h -n tao-job-{train} -o %A")), "");
+}
+
+#[test]
+fn the_command_line_submits_a_pipeline_in_yaml_and_follows_it() {
+    let service = Service::start();
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("pipeline.yaml");
+    let text = "jobs:\n  one:\n    command: 'true'\n    resources: {num_gpus: 0, cpus_per_task: 1, time_hours: 0.1}\n  \
+                two:\n    command: 'true'\n    needs: [{job: one}]\n    resources: {num_gpus: 0, cpus_per_task: 1, time_hours: 0.1}\n";
+    std::fs::write(&file, text).unwrap();
+    let shown = service.run(&["pipeline", "submit", file.to_str().unwrap(), "--watch"]);
+    let text = String::from_utf8_lossy(&shown.stdout);
+    assert!(shown.status.success(), "{text} {}", String::from_utf8_lossy(&shown.stderr));
+    assert!(text.contains("← one") && text.contains("2 done"), "{text}");
+}
