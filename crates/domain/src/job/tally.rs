@@ -266,7 +266,8 @@ impl Job {
             },
             None,
         );
-        if counts.running + counts.ended() > 0 {
+        // A task may be canceled before it begins.
+        if counts.running + counts.done + counts.error > 0 {
             self.started_at = self.started_at.or(Some(now));
         }
         self.observed_at = Some(now);

@@ -18,7 +18,7 @@ fn job(text: &str, needs: &[(&str, &str)]) -> Value {
 /// Preparation, training and evaluation, an alarm if the training fails, and a clean-up whatever happened.
 fn nightly(train: &str) -> Value {
     json!({"jobs": {
-        "prep": job("mkdir -p \"$TAO_API_RESULTS_DIR\"; echo 42 >\"$TAO_API_RESULTS_DIR/data\"", &[]),
+        "prep": job("own=$TAO_API_RESULTS_DIR/$TAO_API_JOB_ID; mkdir -p \"$own\"; echo 42 >\"$own/data\"", &[]),
         "train": job(train, &[("prep", "succeeded")]),
         "evaluate": job("cat \"$NEEDS_TRAIN_DIR/model\"", &[("train", "succeeded")]),
         "alarm": job("echo \"$NEEDS_TRAIN_ID is $NEEDS_TRAIN_STATUS\"", &[("train", "failed")]),
@@ -86,7 +86,7 @@ fn a_pipeline_runs_in_order_and_each_job_finds_what_the_others_made() {
 #[test]
 fn after_a_failure_the_alarm_and_the_clean_up_run_and_a_retry_goes_on_from_there() {
     let service = Service::start();
-    let once = format!("{TRAIN}; if mkdir \"$TAO_API_RESULTS_DIR/first\"; then exit 7; fi");
+    let once = format!("{TRAIN}; if mkdir \"$own/first\"; then exit 7; fi");
     // The clean-up would take what the retry needs.
     let mut pipeline = nightly(&once);
     pipeline["jobs"]["clean-up"]["command"] = json!("true");
