@@ -29,7 +29,7 @@ fn nightly(train: &str) -> Value {
 }
 
 const TRAIN: &str =
-    "mkdir -p \"$TAO_API_RESULTS_DIR\"; cp \"$NEEDS_PREP_DIR/data\" \"$TAO_API_RESULTS_DIR/model\"";
+    "own=$TAO_API_RESULTS_DIR/$TAO_API_JOB_ID; mkdir -p \"$own\"; cp \"$NEEDS_PREP_DIR/data\" \"$own/model\"";
 
 fn submit(service: &Service, pipeline: &Value) -> String {
     let answer = service.post("/pipelines", &pipeline.to_string());
