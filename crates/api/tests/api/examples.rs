@@ -1,5 +1,7 @@
 //! The examples of the document, each sent as it stands there.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use axum::{body::Body, http::Request};
 use serde_json::{Value, json};
 use sqlx::PgPool;
@@ -9,7 +11,8 @@ use crate::{document::operations, support::TestApi};
 
 /// A job that failed, with the tasks of the examples and their secret, in a pipeline with the same id.
 async fn failed(api: &TestApi) -> String {
-    let id = Uuid::new_v4();
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    let id = Uuid::from_u128(u128::from(LAST.fetch_add(1, Ordering::Relaxed)) + 1);
     let array = json!({"indices": "0-9"});
     let job = json!({"id": id, "command": "true", "array": array, "secret_env_vars": {"HF_TOKEN": "x"}});
     let stored = api.post("/pipelines", &json!({"id": id, "jobs": {"train": job}})).await;

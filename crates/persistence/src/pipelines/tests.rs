@@ -101,8 +101,14 @@ async fn all_jobs_of_a_pipeline_are_canceled_together(pool: PgPool) {
     let store = store(pool);
     insert(&store, &row(1, 10..13)).await;
     insert(&store, &row(2, 20..22)).await;
-    let end = "update jobs set phase = 'ended', status = 'Done', finished_at = now(), due_at = null, secrets = null where id = $1";
-    sqlx::query(end).bind(command_job(10).id.get()).execute(&store.pool).await.unwrap();
+    let first = command_job(10).id.get();
+    sqlx::query!(
+        "update jobs set phase = 'ended', status = 'Done', finished_at = now(), due_at = null, secrets = null where id = $1",
+        first
+    )
+    .execute(&store.pool)
+    .await
+    .unwrap();
     assert_eq!(store.cancel_pipeline(pipeline_id(1), NOW).await.unwrap(), 2);
     assert_eq!(store.cancel_pipeline(pipeline_id(1), NOW).await.unwrap(), 0, "once is enough");
     let statuses = async |id| {
@@ -125,10 +131,13 @@ async fn pages_follow_one_another_and_pipelines_without_jobs_are_deleted(pool: P
         page.pipelines.iter().map(|(one, _)| one.id.get().as_u128()).collect::<Vec<_>>()
     };
     assert_eq!((ids(&page), ids(&rest), rest.next), (vec![3, 2], vec![1], None));
-    sqlx::query("update jobs set phase = 'ended', status = 'Done', finished_at = now(), due_at = null, secrets = null")
-        .execute(&store.pool).await.unwrap();
-    sqlx::query("delete from jobs where spec #>> '{pipeline,id}' = $1")
-        .bind(pipeline_id(2).to_string())
+    sqlx::query!(
+        "update jobs set phase = 'ended', status = 'Done', finished_at = now(), due_at = null, secrets = null"
+    )
+    .execute(&store.pool)
+    .await
+    .unwrap();
+    sqlx::query!("delete from jobs where spec #>> '{pipeline,id}' = $1", pipeline_id(2).to_string())
         .execute(&store.pool)
         .await
         .unwrap();
@@ -144,12 +153,16 @@ async fn the_largest_pipeline_is_two_statements_for_all_its_jobs(pool: PgPool) {
 }
 
 /// How a job ends if it is submitted, and whether it begins.
-const ENDS: [(Status, bool); 4] =
+type End = (Status, bool);
+/// A job of the graph: the earlier ones that it needs, and how it ends.
+type Node = (Vec<(usize, NeedWhen)>, End);
+
+const ENDS: [End; 4] =
     [(Status::Done, true), (Status::Done, true), (Status::Error, true), (Status::Canceled, false)];
 
 /// The end of each job by the rules that callers are told; `None` for one that is never submitted.
-fn model(jobs: &[(Vec<(usize, NeedWhen)>, (Status, bool))]) -> Vec<Option<(Status, bool)>> {
-    let mut ends: Vec<Option<(Status, bool)>> = Vec::new();
+fn model(jobs: &[Node]) -> Vec<Option<End>> {
+    let mut ends: Vec<Option<End>> = Vec::new();
     for (needs, end) in jobs {
         let is_met = |(of, when): &(usize, NeedWhen)| {
             let (status, began) = ends[*of].unwrap_or((Status::Canceled, false));
@@ -177,7 +190,7 @@ async fn the_jobs_of_a_random_graph_end_as_the_rules_say(pool: PgPool) {
             NeedWhen::Finished,
             NeedWhen::Started,
         ];
-        let mut graph: Vec<(Vec<(usize, NeedWhen)>, (Status, bool))> = Vec::new();
+        let mut graph: Vec<Node> = Vec::new();
         for at in 0..500_usize {
             let count = if at == 0 { 0 } else { dice.below(4) };
             let mut needs: Vec<(usize, NeedWhen)> = (0..count)
@@ -239,11 +252,9 @@ async fn the_jobs_of_a_random_graph_end_as_the_rules_say(pool: PgPool) {
             );
             assert_eq!(job.message.starts_with("Canceled: it needs"), end.is_none(), "seed {seed}, job {at}");
         }
-        for table in ["jobs", "deleted_jobs", "pipelines"] {
-            sqlx::query(sqlx::AssertSqlSafe(format!("delete from {table}")))
-                .execute(&store.pool)
-                .await
-                .unwrap();
-        }
+        sqlx::raw_sql("delete from jobs; delete from deleted_jobs; delete from pipelines")
+            .execute(&store.pool)
+            .await
+            .unwrap();
     }
 }

@@ -256,11 +256,11 @@ async fn round(worker: &Worker<Link, GatedStore<Store, Boundaries>>) {
 
 async fn at_every_boundary(pool: PgPool, life: Life) {
     let gate = Boundaries::default();
-    Run::begin(&pool, life).await.live(gate.clone()).await.audit("undisturbed").await;
+    Box::pin(Run::begin(&pool, life).await.live(gate.clone())).await.audit("undisturbed").await;
     let boundaries = gate.passed();
     assert!(boundaries.len() > 25, "{} boundaries", boundaries.len());
     for (number, name) in boundaries.iter().enumerate() {
-        let run = Run::begin(&pool, life).await.live(Boundaries::until(number)).await;
+        let run = Box::pin(Run::begin(&pool, life).await.live(Boundaries::until(number))).await;
         run.audit(&format!("stopped at boundary {number}, {name}")).await;
     }
 }

@@ -150,9 +150,9 @@ async fn a_job_that_another_needs_is_not_deleted_until_that_has_ended(pool: PgPo
     assert!(!delete(&store, 1).await);
     assert_eq!(store.needed_by(id(1)).await.unwrap(), Some(id(2)));
     let old = "update jobs set finished_at = now() - interval '9 days' where phase = 'ended'";
-    sqlx::query(old).execute(&store.pool).await.unwrap();
+    sqlx::raw_sql(old).execute(&store.pool).await.unwrap();
     assert_eq!(store.delete_finished(Duration::from_hours(24), 10).await.unwrap(), 0, "nor by its age");
-    let by_hand = sqlx::query("delete from jobs where id = $1").bind(id(1).get()).execute(&store.pool).await;
+    let by_hand = sqlx::query!("delete from jobs where id = $1", id(1).get()).execute(&store.pool).await;
     assert!(by_hand.unwrap_err().to_string().contains("is needed"));
     assert!(store.needed(&[id(2)]).await.unwrap()[&id(2)][0].status.is_some());
     step(&store, 2, &[(2, Status::Error)]).await;

@@ -105,6 +105,9 @@ fn verdict(job: &Job, sent: &Sent, truth: &Truth) -> Option<String> {
     let wrong = match job.status {
         Status::Done => !succeeded,
         Status::Error => (succeeded && !forgotten) || last.is_none(),
+        // Slurm took an attempt that was given up: it runs beside the next one, and may be released by what an execution of it has said
+        // that Slurm has requeued unseen (seed 1897).
+        Status::Canceled if last.is_some_and(|last| truth.is_beyond_bound(&last.name)) => false,
         Status::Canceled => {
             !wished(Wish::Cancel) && !job.is_skipped && !last.is_some_and(|last| last.ended_by_others)
                 || (succeeded && !forgotten)
@@ -230,7 +233,11 @@ fn again_with(job: &Job, stored: &BTreeMap<JobId, Job>, sent: &[Sent]) -> usize 
     let (mut all, mut open) = (BTreeSet::new(), needed(job));
     while let Some(id) = open.pop() {
         if all.insert(id) {
-            open.extend(stored.get(&id).into_iter().flat_map(needed));
+            match stored.get(&id) {
+                Some(other) => open.extend(needed(other)),
+                // What a deleted job needed is not known any more.
+                None => open.extend(sent.iter().map(|other| other.id)),
+            }
         }
     }
     let others = sent.iter().filter(|other| all.contains(&other.id));
