@@ -4,6 +4,7 @@ use super::*;
 use crate::{
     fixtures::{cluster, command_job},
     job::stored::DesiredState,
+    request::array::{ArrayTasks, JobArray},
     run::{
         graces::Graces,
         plan::{Step, plan},
@@ -70,6 +71,19 @@ fn a_job_waits_for_all_that_it_needs_and_ends_with_the_first_that_cannot_come() 
     assert_eq!((goes.status, goes.phase), (Status::Pending, Phase::Queued));
     let deleted = after_needs(&waits, &[done], at(9)).job;
     assert_eq!(deleted.message, "Canceled: it needs job1 to succeed, which was deleted.");
+}
+
+#[test]
+fn the_tasks_of_a_skipped_array_are_canceled() {
+    let mut spec = needing(&[NeedWhen::Succeeded]).spec;
+    let tasks = ArrayTasks::Indices("0-3".parse().unwrap());
+    spec.array = Some(JobArray { tasks, max_parallel: None });
+    let job = command_job();
+    let job = Job::accepted(job.id, job.owner, job.cluster, spec, at(0));
+    let skipped = after_needs(&job, &[is(Status::Error, true)], at(9)).job;
+    let array = skipped.array.unwrap();
+    assert_eq!((array.counts.canceled, array.counts.pending), (4, 0));
+    assert_eq!((array.dropped.to_string(), array.unsubmitted.is_empty()), ("0-3".to_owned(), true));
 }
 
 #[test]

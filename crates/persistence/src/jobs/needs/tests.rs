@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use chrono::DateTime;
-use domain::{Need, NeedWhen, Phase, Secrets, Status, Transition, after_needs};
+use domain::{ArrayTasks, JobArray, Need, NeedWhen, Phase, Secrets, Status, Transition, after_needs};
 use sqlx::PgPool;
 use testkit::command_job;
 
@@ -185,6 +185,24 @@ async fn a_retry_reopens_what_was_canceled_because_of_the_failure(pool: PgPool) 
     step(&store, 4, &[(1, Status::Done)]).await;
     step(&store, 5, &[]).await;
     assert_eq!((phases(2).await, phases(3).await), (Phase::Queued, Phase::Waiting));
+}
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn a_skipped_array_waits_again_with_all_its_tasks(pool: PgPool) {
+    let store = store(pool);
+    stored(&store, &[(1, &[])]).await;
+    let Job { id: two, owner, cluster, mut spec, .. } = needing(2, &[1]);
+    let tasks = ArrayTasks::Indices("0-3".parse().unwrap());
+    spec.array = Some(JobArray { tasks, max_parallel: None });
+    let job = Job::accepted(two, owner, cluster, spec, NOW);
+    let before = job.array.clone();
+    insert(&store, job, Secrets::default()).await;
+    step(&store, 1, &[(1, Status::Error)]).await;
+    step(&store, 2, &[]).await;
+    assert_eq!(find(&store, 2).await.array.unwrap().counts.canceled, 4);
+    assert!(retry(&store, 1).await);
+    let again = find(&store, 2).await;
+    assert_eq!((again.phase, again.array), (Phase::Waiting, before));
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
