@@ -15,7 +15,7 @@ BEYOND_SCHEMAS = {
     "contradiction", "reserved", "unknown_cluster", "unknown_partition", "unknown_key", "time_limit", "gpu_limit", "node_limit",
     "memory_limit", "cpu_limit", "gres_limit", "unknown_gpu_type", "unknown_gres", "unknown_feature", "unknown_account", "unknown_qos",
     "impossible_shape", "local_path", "remote_data", "id_conflict", "repeated",
-    "unsupported",
+    "unsupported", "unknown_job", "cycle",
 }
 # The required fields of a job depend on its other fields and, for a retry, on its secrets. Those of a cluster depend on whether
 # it is added or changed.
@@ -27,6 +27,7 @@ BEYOND_PATTERNS = (
     "/connect_timeout", "/poll_min", "/poll_max", "/resources/gpus_per_node", "/specs", "/docker_env_vars/",
     "/resources/exclude", "/resources/nodelist", "/exclude", "/nodelist", "/backend_details/begin", "/backend_details/deadline",
     "/resources/constraint", "/constraint", "/files/", "/array", "/results/", "/tasks",
+    "/needs/",
 )
 # Problems that depend on earlier requests.
 BEYOND_REQUESTS = {"id_conflict", "idempotency_key_reused", "cluster_changed"}
@@ -149,7 +150,13 @@ def filter_failure(context, failure, case, response):
 
 
 def is_beyond(error):
-    where, code = error.get("pointer", ""), error.get("code")
+    where, code = error.get("pointer") or "", error.get("code")
+    if where.startswith("/jobs/"):
+        # A job of a pipeline: its name is a key of an object, and the rest is as of a job alone.
+        where = where[len("/jobs/"):].partition("/")
+        where = where[1] + where[2]
+        if where == "" and code == "invalid":
+            return True
     if code in ("required", "unknown_field"):
         return where == "" or where.startswith(NEEDED)
     return code in BEYOND_SCHEMAS or code in ("invalid", "out_of_range") and where.startswith(BEYOND_PATTERNS)

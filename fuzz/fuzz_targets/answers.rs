@@ -34,6 +34,7 @@ fn submission() -> Submission {
 
 fn concluding() -> Concluding {
     Concluding {
+        is_bare: false,
         key: key(),
         id: Some(id()),
         state_dir: path(),
