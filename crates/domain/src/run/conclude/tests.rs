@@ -221,7 +221,8 @@ fn an_unreadable_status_file_is_named() {
 
 #[test]
 fn a_copy_that_found_the_attempt_taken_gives_way_to_the_one_that_runs() {
-    let job = Case { state: Some(SlurmState::Failed), ..Case::default() }.job();
+    let mut job = Case { state: Some(SlurmState::Failed), ..Case::default() }.job();
+    (job.run.started_at, job.run.nodes, job.run.requeues) = (Some(T0), Some("node01".to_owned()), 1);
     let exit = ExitRecord { slurm_id: SlurmJobId::new(7).unwrap(), restart: 0, code: 120, at: 0 };
     let markers = Markers { exit: Some(exit), run_claim: SlurmJobId::new(8), ..Markers::default() };
     let found = Findings { markers: &markers, ..NOTHING };
@@ -229,6 +230,8 @@ fn a_copy_that_found_the_attempt_taken_gives_way_to_the_one_that_runs() {
         Ending::Adopt(job) => {
             assert_eq!(job.phase, crate::Phase::InQueue);
             assert_eq!(job.attempt.unwrap().slurm_id, SlurmJobId::new(8));
+            let told = (job.run.started_at, job.run.nodes, job.run.requeues);
+            assert_eq!(told, (None, None, 0), "what Slurm has told is of the copy");
         }
         other => panic!("{other:?}"),
     }

@@ -105,9 +105,6 @@ fn verdict(job: &Job, sent: &Sent, truth: &Truth) -> Option<String> {
     let wrong = match job.status {
         Status::Done => !succeeded,
         Status::Error => (succeeded && !forgotten) || last.is_none(),
-        // Slurm took an attempt that was given up: it runs beside the next one, and may be released by what an execution of it has said
-        // that Slurm has requeued unseen (seed 1897).
-        Status::Canceled if last.is_some_and(|last| truth.is_beyond_bound(&last.name)) => false,
         Status::Canceled => {
             !wished(Wish::Cancel) && !job.is_skipped && !last.is_some_and(|last| last.ended_by_others)
                 || (succeeded && !forgotten)
