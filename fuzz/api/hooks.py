@@ -27,7 +27,7 @@ BEYOND_PATTERNS = (
     "/connect_timeout", "/poll_min", "/poll_max", "/resources/gpus_per_node", "/specs", "/docker_env_vars/",
     "/resources/exclude", "/resources/nodelist", "/exclude", "/nodelist", "/backend_details/begin", "/backend_details/deadline",
     "/resources/constraint", "/constraint", "/files/", "/array", "/results/", "/tasks",
-    "/needs/", "/labels/",
+    "/needs/",
 )
 # Problems that depend on earlier requests.
 BEYOND_REQUESTS = {"id_conflict", "idempotency_key_reused", "cluster_changed"}
@@ -152,11 +152,8 @@ def filter_failure(context, failure, case, response):
 def is_beyond(error):
     where, code = error.get("pointer") or "", error.get("code")
     if where.startswith("/jobs/"):
-        # A job of a pipeline: its name is a key of an object, and the rest is as of a job alone.
-        where = where[len("/jobs/"):].partition("/")
-        where = where[1] + where[2]
-        if where == "" and code == "invalid":
-            return True
+        # A job of a pipeline: the rest is as of a job alone.
+        where = "/" + where[len("/jobs/"):].partition("/")[2]
     if code in ("required", "unknown_field"):
         return where == "" or where.startswith(NEEDED)
     return code in BEYOND_SCHEMAS or code in ("invalid", "out_of_range") and where.startswith(BEYOND_PATTERNS)

@@ -46,8 +46,10 @@ use Bound::{Different, Hours, Keys, Map, Options, Signed, Text, Texts, Whole};
 const LONGEST_PATH: usize = 3000;
 
 const BOUNDS: &[(&[&str], &[&str], Bound)] = &[
-    (&["JobRequest"], &["name"], Text(PLAIN, 500)),
-    (&["JobRequest"], &["labels"], Map(PLAIN, 500, 500, 64)),
+    (&["JobRequest", "PipelineRequest"], &["name"], Text(PLAIN, 500)),
+    (&["JobRequest", "PipelineRequest"], &["labels"], Map(PLAIN, 500, 500, 64)),
+    (&["PipelineRequest", "PipelineRetryRequest"], &["jobs"], Keys(WORD, 100, 1000)),
+    (&["NeedRequest"], &["job", "name"], Text(WORD, 100)),
     (&["JobRequest"], &["image"], Text(NOT_BLANK, 4096)),
     (&["JobRequest"], &["network_arch", "action"], Text(WORD, 100)),
     (&["JobRequest", "ContainerJob"], &["docker_env_vars"], Map(ENV_KEY, 128, 32_768, 1000)),

@@ -1,10 +1,10 @@
 # shellcheck shell=bash
 # Collects exit records, logs and status files of jobs that have ended, then removes their files with secrets.
 #
-# stdin: a line "number of jobs, bytes of a tail, bytes of a status file, bytes of all status files, bytes of all parts of results";
-# for each job a line "index, id, state directory, results directory, most unread bytes of a status file, directory of component
-# logs, known status files, candidates for out, for err, files to remove, parts of results, 1 for a task that never had nodes", a line "index, inode, offset, path" for
-# each known status file, a line for each of the other paths, and one for each part.
+# stdin: a line "number of jobs, bytes of a tail, of a status file, of all status files, of all parts of results"; for each job a line
+# "index, id, state directory, results directory, most unread bytes of a status file, directory of component logs, known status files,
+# candidates for out, for err, files to remove, parts of results, 1 for a task without nodes", a line "index, inode, offset, path" for
+# each known status file, and one for each other path and part.
 
 # Any part of a pipe that writes a list may run out of room.
 set -o pipefail
@@ -17,10 +17,9 @@ mkdir -- "$tmp/tails" || lost
 : >"$tmp/known" || lost
 : >"$tmp/unread" || lost
 
-# What is done with the files of one job. Anything that touches a file system may hang, and can be ended only together with
-# its process, so that is a process for each job. $1: where to keep the ends of the logs, $2: at most so many bytes of each,
-# $3: id, $4: state directory, $5: directory of component logs, $6: how many of the rest may be the log of its standard output;
-# the others may be that of its standard error. Returns 0 only if everything that is there was read.
+# Reads the files of one job, in a process of its own, because a file system may hang. $1: where to keep the ends of the logs, $2: the
+# most bytes of each, $3: id, $4: state directory, $5: directory of component logs, $6: how many of the rest may be standard output; the
+# others may be standard error. Returns 0 only if all was read.
 # shellcheck disable=SC2016
 collect_logs='
   kept=$1 bytes=$2 id=$3 state=$4 roles=$5 outs=$6 code=0
@@ -72,17 +71,15 @@ check_states() {
     >>"$tmp/unread" || lost
 }
 
-# Whether a task has no state directory: its first process creates it. $1: its state directory. One search for each attempt.
-declare -A searched=() begun_tasks=()
+# Whether a task has no state directory ($1): its first process creates it. One search for each attempt.
+declare -A begun_in=()
 has_never_begun() {
-  local attempt=${1%/tasks/*} task
-  if [ -z "${searched[$attempt]-}" ]; then
-    searched[$attempt]=found
-    timeout -k 1 5 find "$attempt" -mindepth 2 -maxdepth 2 -path '*/tasks/*' -printf '%f\n' >"$tmp/tasks" 2>/dev/null \
-      || searched[$attempt]=failed
-    while read -r task; do begun_tasks[$attempt/tasks/$task]=1; done <"$tmp/tasks"
+  local attempt=${1%/tasks/*}
+  if [ -z "${begun_in[$attempt]-}" ]; then
+    begun_in[$attempt]=" $(timeout -k 1 5 find "$attempt" -mindepth 2 -maxdepth 2 -path '*/tasks/*' -printf '%f ' 2>/dev/null)" \
+      || begun_in[$attempt]=failed
   fi
-  [ "${searched[$attempt]}" = found ] && [ -z "${begun_tasks[$1]-}" ]
+  [[ ${begun_in[$attempt]} != failed && ${begun_in[$attempt]} != *" ${1##*/} "* ]]
 }
 
 # A few at a time, so that files that hang delay other jobs less. Waits for the oldest first.
@@ -97,9 +94,9 @@ await_oldest() {
 for ((job = 0; job < count; job++)); do
   IFS=$'\t' read -r index id state results backlog roles knowns outs errs removes parts bare || give_up 'the list of jobs did not arrive whole'
   if ((bare)) && ! has_never_begun "$state"; then bare=0; fi
-  if ((!bare)); then printf '%s\t%s\n' "$index" "$state" >>"$tmp/dirs" || lost; fi
-  if ((!bare)) && [ "$results" != - ]; then
-    printf '%s\t%s\t%s\t%s\n' "$index" "$results" "$state" "$backlog" >>"$tmp/want" || lost
+  if ((!bare)); then
+    printf '%s\t%s\n' "$index" "$state" >>"$tmp/dirs" || lost
+    if [ "$results" != - ]; then printf '%s\t%s\t%s\t%s\n' "$index" "$results" "$state" "$backlog" >>"$tmp/want" || lost; fi
   fi
   for ((i = 0; i < knowns; i++)); do
     IFS= read -r path
@@ -149,7 +146,7 @@ sort -n -u -- "$tmp/unread" | sed 's/^/UNREAD /' >"$tmp/said" || lost
 say_file "$tmp/said"
 
 # Removes the files with secrets, unless they belong to another Slurm job of the attempt or to a later attempt, or that is not
-# known. One process works for all jobs, as for the markers.
+# known.
 # shellcheck disable=SC2016
 private_remover="is_superseded() ( $later_attempt )
 remove() ( $remover )"'

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # Searches and reads the state directories of many jobs.
 
-# One find for the directories of many jobs. It also reports the jobs whose directories it could not search completely.
+# One find for the directories of many jobs. It also reports those that it could not search completely.
 
 # Prefix of each command: removes links from the directories in "$@" and reports them on descriptor 3. Parent directories
 # may be links, but a job that replaced its own directory by a link could redirect the search.
@@ -47,7 +47,7 @@ search() {
     74) lost ;;
     # xargs returns this if a find has failed.
     123) blame "$1" ;;
-    # One directory may hang or be endless: then each is searched separately, in random order, so that no job is always
+    # One directory may hang or be endless: then each is searched alone, in random order, so that no job is always
     # last.
     *)
       : >"$tmp/found.err" || lost
@@ -82,8 +82,7 @@ blame() {
     }' pass=1 "$1" pass=2 "$tmp/found.err" >>"$tmp/unsearched" || lost
 }
 
-# Small work on the files of many jobs. A hanging file system blocks the process, so one process works for all jobs, and if it
-# must be killed another one continues after the job that blocked it.
+# One process works on the files of many jobs. If a hanging file system blocks it, it is killed, and another goes on after that job.
 
 # shellcheck disable=SC2016
 reader='

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # The status files of many jobs: one find for all of them, and a read only for those that changed.
 
-# The most status files of a job: a job that uses a new name at each step must not grow its row without end.
+# The most status files of a job, which may use a new name at each step.
 status_files_per_job=16
 # Bytes before the known offset that are read again: they show whether the file was rewritten.
 status_overlap=512
@@ -159,10 +159,9 @@ copy_notes() {
   mv -f -- "$tmp/copied" "$tmp/notes" || lost
 }
 
-# Reads parts of many files with one process and encodes them with another: processes for each file would take as long as all
-# other work.
+# One process reads parts of many files and another encodes them: one for each file would take as long as all other work.
 
-# By now the file may be a pipe, on which an ordinary open would wait, or a link.
+# By now the file may be a pipe, on which an open would wait, or a link.
 # shellcheck disable=SC2016
 part_reader='
   while IFS=$(printf "\t") read -r index place begin want path; do
