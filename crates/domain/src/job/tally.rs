@@ -85,6 +85,9 @@ impl Job {
     pub fn retried_array(&self, tasks: &TaskSet, failed: &TaskSet) -> Option<ArrayState> {
         let known = self.array.as_ref()?;
         let (failed, all) = (tasks.intersection(failed).len(), tasks.len());
+        // What a canceled job never submitted is canceled, and stays so if it does not go now.
+        let is_canceled = self.status == Status::Canceled;
+        let canceled = if is_canceled { known.unsubmitted.clone() } else { TaskSet::default() };
         let counts = TaskCounts {
             pending: all,
             error: known.counts.error.saturating_sub(failed),
@@ -93,7 +96,7 @@ impl Job {
         };
         Some(ArrayState {
             unsubmitted: tasks.clone(),
-            dropped: known.dropped.without(tasks),
+            dropped: known.dropped.union(&canceled).without(tasks),
             withdrawn: known.withdrawn.without(tasks),
             retried_at: self.attempt.as_ref().map_or(0, |attempt| attempt.no.get()),
             counts,
@@ -229,8 +232,13 @@ impl Job {
             self.end(Status::Error, message, now);
             return (self, None);
         }
+        let is_over = !in_slurm && !awaits && array.unsubmitted.is_empty();
+        if is_over {
+            // Slurm rejected them, and a retry left them out.
+            array.counts.fail_pending();
+        }
         let counts = array.counts;
-        if !in_slurm && !awaits && array.unsubmitted.is_empty() {
+        if is_over {
             let status = if counts.error > 0 {
                 Status::Error
             } else if counts.canceled > 0 {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use slurm::{EnvKey, RemotePath, TaskSet};
+use slurm::{EnvKey, RemotePath};
 
 use crate::{
     clock::Timestamp,
@@ -81,8 +81,6 @@ pub fn after_needs(job: &Job, needed: &[NeededJob], now: Timestamp) -> Transitio
         next.end(Status::Canceled, message, now);
         next.is_skipped = true;
         if let Some(array) = &mut next.array {
-            array.dropped = array.dropped.union(&array.unsubmitted);
-            array.unsubmitted = TaskSet::default();
             array.counts.cancel_pending();
         }
         return Transition { job: next, due_at: None };

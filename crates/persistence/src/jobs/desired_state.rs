@@ -203,8 +203,7 @@ impl Store {
                  update jobs d
                  set status = 'Pending', phase = 'waiting', skipped = false, message = 'Waiting again for the jobs that it needs.', finished_at = null,
                      array_state = case when d.array_state is null then null
-                                        else d.array_state || jsonb_build_object(
-                                                 'unsubmitted', d.array_state->'dropped', 'dropped', '', 'counts', d.array_state->'counts'
+                                        else jsonb_set(d.array_state, '{counts}', d.array_state->'counts'
                                                  || jsonb_build_object('pending', d.array_state #> '{counts,canceled}', 'canceled', 0)) end,
                      due_at = now(), last_modified = $3, version = d.version + 1, updated_by = 'request_retry'
                  from stopped where d.id = stopped.job_id

@@ -108,7 +108,6 @@ impl Tables {
                 "Waiting again for the jobs that it needs.".clone_into(&mut job.message);
                 if let Some(array) = &mut job.array {
                     (array.counts.pending, array.counts.canceled) = (array.counts.canceled, 0);
-                    array.unsubmitted = std::mem::take(&mut array.dropped);
                 }
                 job.last_modified = now;
                 job.version += 1;

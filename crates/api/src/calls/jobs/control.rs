@@ -263,7 +263,8 @@ impl FromQuery for Extent {
 
 /// Delete a job
 ///
-/// Only a finished job can be deleted; cancel it first. A job that others need stays until these have finished. Its files stay on the cluster unless `artifacts=true`.
+/// Only a finished job can be deleted; cancel it first. A job that others need stays until these have finished. Its files stay on the
+/// cluster unless `artifacts=true`.
 #[utoipa::path(
     delete,
     path = "/jobs/{id}",

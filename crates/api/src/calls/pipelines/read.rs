@@ -64,12 +64,11 @@ pub(crate) async fn get_pipeline(
     if !patience.wait.is_zero() {
         let _permit = Permit::to_watch(&app, "wait")?;
         let until = Instant::now() + patience.wait;
-        let mut known = wait::names_a_tag(&headers)
-            .then(|| etag(&pipeline, &jobs))
-            .filter(|tag| wait::knows(&headers, tag));
-        if !wait::names_a_tag(&headers) && !PipelineCounts::of(&jobs).status().is_final() {
-            known = Some(etag(&pipeline, &jobs));
-        }
+        let waits = |tag: &String| {
+            let is_final = PipelineCounts::of(&jobs).status().is_final();
+            if wait::names_a_tag(&headers) { wait::knows(&headers, tag) } else { !is_final }
+        };
+        let mut known = Some(etag(&pipeline, &jobs)).filter(waits);
         let mut lost = std::pin::pin!(caller.standing.lost(app.clone()));
         while let Some(tag) = known.take() {
             // Subscribe first: a change after the read is then not missed.

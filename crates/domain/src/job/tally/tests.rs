@@ -190,6 +190,26 @@ fn a_job_that_is_retried_carries_no_task_that_is_done() {
 }
 
 #[test]
+fn a_task_that_a_retry_leaves_out_stays_as_it_was() {
+    let mut job = array_job("0-5");
+    (job.phase, job.status) = (Phase::Ended, Status::Canceled);
+    let array = job.retried_array(&"2".parse().unwrap(), &TaskSet::default()).unwrap();
+    assert_eq!(array.dropped.to_string(), "0-1,3-5", "never submitted: canceled");
+    // Slurm rejected the first submission.
+    let mut attempt = job.new_attempt("/lustre/tao".parse().unwrap(), T0).unwrap();
+    job.assign_tasks(&mut attempt, 8);
+    job.begin_attempt(attempt);
+    job.end(Status::Error, "Slurm rejected the job: no.".to_owned(), T0);
+    let (mut job, _) = job.after_piece(None, T0);
+    job.array = job.retried_array(&"2".parse().unwrap(), &"0-5".parse().unwrap());
+    (job.phase, job.status, job.finished_at) = (Phase::Queued, Status::Pending, None);
+    submit_piece(&mut job, 7);
+    let (job, _) = job.tally(&[(no(2), tally(0, &[TaskOutcome::Done]))], T0);
+    let counts = TaskCounts { total: 6, error: 5, done: 1, ..TaskCounts::default() };
+    assert_eq!((job.status, job.array.unwrap().counts), (Status::Error, counts));
+}
+
+#[test]
 fn a_canceled_task_is_not_submitted_and_the_others_are() {
     let mut job = array_job("0-5");
     job.array.as_mut().unwrap().withdrawn = "0-1,4".parse().unwrap();

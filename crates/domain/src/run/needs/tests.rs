@@ -1,9 +1,10 @@
+use slurm::TaskSet;
 use test_case::test_case;
 
 use super::*;
 use crate::{
     fixtures::{cluster, command_job},
-    job::stored::DesiredState,
+    job::{array::TaskStatus, stored::DesiredState},
     request::array::{ArrayTasks, JobArray},
     run::{
         graces::Graces,
@@ -81,9 +82,14 @@ fn the_tasks_of_a_skipped_array_are_canceled() {
     let job = command_job();
     let job = Job::accepted(job.id, job.owner, job.cluster, spec, at(0));
     let skipped = after_needs(&job, &[is(Status::Error, true)], at(9)).job;
-    let array = skipped.array.unwrap();
-    assert_eq!((array.counts.canceled, array.counts.pending), (4, 0));
-    assert_eq!((array.dropped.to_string(), array.unsubmitted.is_empty()), ("0-3".to_owned(), true));
+    let counts = skipped.array.as_ref().unwrap().counts;
+    assert_eq!((counts.canceled, counts.pending), (4, 0));
+    assert_eq!(skipped.task_status(2, None), TaskStatus::Canceled);
+    let some = skipped.retried_array(&"1".parse().unwrap(), &TaskSet::default()).unwrap();
+    assert_eq!(
+        (some.unsubmitted.to_string(), some.dropped.to_string()),
+        ("1".to_owned(), "0,2-3".to_owned())
+    );
 }
 
 #[test]

@@ -104,3 +104,79 @@ pub(super) fn changes(
     }
     changed
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use chrono::{DateTime, TimeDelta};
+    use domain::{ArrayTasks, Job, JobArray};
+    use remote::{ArrayQueue, PollAnswer, SacctOutcome, SqueueOutcome};
+    use slurm::{QueueRow, SlurmState};
+    use testkit::command_job;
+
+    use super::*;
+
+    /// An array of four tasks in Slurm, of which no run is known.
+    fn array() -> ActiveArray {
+        let now = DateTime::UNIX_EPOCH;
+        let Job { id, owner, cluster, mut spec, .. } = command_job(1);
+        let tasks = ArrayTasks::Indices("0-3".parse().unwrap());
+        spec.array = Some(JobArray { tasks, max_parallel: None });
+        let mut job = Job::accepted(id, owner, cluster, spec, now);
+        let mut attempt = job.new_attempt("/lustre/tao".parse().unwrap(), now).unwrap();
+        (attempt.tasks, attempt.slurm_id) = (job.spec.tasks(), SlurmJobId::new(7));
+        attempt.submitted_at = Some(now);
+        job.begin_attempt(attempt);
+        ActiveArray { job, runs: Vec::new(), seen: HashMap::new(), earlier: HashMap::new() }
+    }
+
+    fn row(array: &ActiveArray, state: SlurmState, reason: &str) -> QueueRow {
+        QueueRow {
+            id: SlurmJobId::new(7).unwrap(),
+            state,
+            reason: reason.to_owned(),
+            nodes: String::new(),
+            submit: None,
+            start: None,
+            end: None,
+            partition: "polar".to_owned(),
+            name: array.job.attempt.as_ref().unwrap().token.to_string(),
+        }
+    }
+
+    /// The tasks that get a run, from a row of several tasks and one of a single task.
+    fn seen(together: (&str, SlurmState, &str), alone: (u32, SlurmState, &str)) -> Vec<u32> {
+        let array = array();
+        let queue = ArrayQueue {
+            waiting: vec![(together.0.parse().unwrap(), row(&array, together.1, together.2))],
+            tasks: HashMap::from([(alone.0, row(&array, alone.1, alone.2))]),
+            is_cut: false,
+        };
+        let mut answer = PollAnswer {
+            remote_time: 0,
+            squeue: SqueueOutcome::Answered(HashMap::new()),
+            sacct: SacctOutcome::NotAsked,
+            status: Vec::new(),
+            markers: HashMap::new(),
+            signs_of_life: HashMap::new(),
+            arrays: remote::ArrayAnswers::default(),
+            dropped_rows: 0,
+        };
+        answer.arrays.queue.insert(SlurmJobId::new(7).unwrap(), queue);
+        let results = PollResults::new(answer, TimeDelta::zero());
+        let changed = changes(&array, &results, &Graces::default(), DateTime::UNIX_EPOCH);
+        changed.into_iter().map(|task| task.run.task).collect()
+    }
+
+    #[test]
+    fn tasks_that_wait_get_no_runs_and_one_that_slurm_holds_is_looked_at() {
+        let waits = || ("0-2", SlurmState::Pending, "JobHeldUser");
+        assert_eq!(seen(waits(), (3, SlurmState::Pending, "Priority")), [0; 0]);
+        assert_eq!(seen(waits(), (3, SlurmState::Running, "None")), [3]);
+        // As chaos found it: Slurm could not launch the task, and shows it in a row of its own.
+        assert_eq!(seen(waits(), (3, SlurmState::Pending, "JobHeldAdmin")), [3]);
+        let canceled = ("0-2", SlurmState::Cancelled, "None");
+        assert_eq!(seen(canceled, (3, SlurmState::Pending, "Priority")), [0, 1, 2]);
+    }
+}
