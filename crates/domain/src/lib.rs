@@ -86,7 +86,9 @@ pub use run::{
     conclude::{Ending, Findings, conclude, next_conclusion, status_backlog},
     diagnosis::{FileFault, RULES as FAILURE_RULES, UnhealthyNode, cached_file_fault},
     evidence::{Observation, Records},
-    exclusion::{RelaxedExclusions, excluded, relax_exclusions, with_own_exclusions},
+    exclusion::{
+        RelaxedExclusions, excluded, is_cramped, relax_attempt, relax_exclusions, with_own_exclusions,
+    },
     graces::{Graces, RetryTerms},
     needs::{NeededJob, after_needs},
     observe::{ObservedChange, observe, unchanged_until},

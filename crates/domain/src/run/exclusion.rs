@@ -4,11 +4,14 @@
 //! no place for the job.
 
 use chrono::TimeDelta;
-use slurm::{NodeName, NodeSet};
+use slurm::{NodeName, NodeSet, QueueRow};
 
 use crate::{
     clock::Timestamp,
     job::{
+        attempt::Attempt,
+        identity::AttemptNo,
+        run::Run,
         status::Phase,
         stored::{DesiredState, Job},
     },
@@ -54,6 +57,7 @@ pub(crate) fn names(nodes: &[NodeName]) -> String {
 /// A pending job's exclusions, relaxed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RelaxedExclusions {
+    pub attempt: AttemptNo,
     /// The nodes that stay excluded.
     pub keep: Vec<NodeName>,
     freed: Vec<NodeName>,
@@ -73,21 +77,70 @@ const EVALUATED_AFTER: TimeDelta = TimeDelta::minutes(1);
 /// The relaxed exclusions of a job in Slurm's queue; `None` if they stay as they are.
 pub fn relax_exclusions(job: &Job, terms: &RetryTerms, now: Timestamp) -> Option<RelaxedExclusions> {
     let attempt = job.attempt.as_ref().filter(|_| !job.has_unexplained_requeue())?;
-    if attempt.excluded.is_empty() || job.phase != Phase::InQueue || job.desired != DesiredState::Run {
+    if job.phase != Phase::InQueue || job.desired != DesiredState::Run {
         return None;
     }
+    relaxed(job, attempt, job.pending_reason.as_deref().unwrap_or_default(), terms, now).ok()
+}
+
+/// As [`relax_exclusions`], for an attempt of a job with an array. `runs` are those of its tasks. If the exclusions stay, `Err` says when
+/// to look again.
+pub fn relax_attempt<'a>(
+    job: &Job,
+    attempt: &Attempt,
+    runs: impl Iterator<Item = &'a Run>,
+    terms: &RetryTerms,
+    now: Timestamp,
+) -> Result<RelaxedExclusions, Option<Timestamp>> {
+    let waiting = runs.filter(|run| run.phase() == Phase::InQueue);
+    let reasons = waiting.filter_map(|run| run.reason.as_deref()).filter(|reason| leaves_no_place(reason));
+    let reason = reasons.max_by_key(|reason| is_final(reason)).unwrap_or_default();
+    relaxed(job, attempt, reason, terms, now)
+}
+
+fn relaxed(
+    job: &Job,
+    attempt: &Attempt,
+    reason: &str,
+    terms: &RetryTerms,
+    now: Timestamp,
+) -> Result<RelaxedExclusions, Option<Timestamp>> {
+    if attempt.excluded.is_empty() {
+        return Err(None);
+    }
     let since = job.failures.last().map(|past| past.at).max(attempt.submitted_at);
-    let reason = job.pending_reason.as_deref().unwrap_or_default();
-    // Slurm never evaluates a job with this reason again. A job that ran cannot have had it before.
-    let is_final = reason.starts_with("BadConstraints");
-    if is_final || finds_no_node(reason) && since.is_none_or(|since| now - since >= EVALUATED_AFTER) {
+    let evaluated_at = since.map_or(now, |since| since + EVALUATED_AFTER);
+    if is_final(reason) || leaves_no_place(reason) && evaluated_at <= now {
         let why = Why::NoPlace(reason.to_owned());
-        return Some(RelaxedExclusions { keep: Vec::new(), freed: attempt.excluded.clone(), why });
+        return Ok(RelaxedExclusions {
+            attempt: attempt.no,
+            keep: Vec::new(),
+            freed: attempt.excluded.clone(),
+            why,
+        });
     }
     let still = excluded(job, terms, None, now);
     let (keep, freed): (Vec<_>, Vec<_>) =
         attempt.excluded.iter().cloned().partition(|node| still.contains(node));
-    (!freed.is_empty()).then_some(RelaxedExclusions { keep, freed, why: Why::Expired })
+    if !freed.is_empty() {
+        return Ok(RelaxedExclusions { attempt: attempt.no, keep, freed, why: Why::Expired });
+    }
+    let expiries = job.failures.iter().map(|past| past.at + terms.exclude_for).filter(|at| *at > now);
+    Err(expiries.chain(leaves_no_place(reason).then_some(evaluated_at)).min())
+}
+
+/// Slurm never evaluates a job with this reason again. A job that ran cannot have had it before.
+fn is_final(reason: &str) -> bool {
+    reason.starts_with("BadConstraints")
+}
+
+fn leaves_no_place(reason: &str) -> bool {
+    is_final(reason) || finds_no_node(reason)
+}
+
+/// Whether a task of this attempt waits, perhaps because nodes are excluded. It needs a run, which keeps the reason.
+pub fn is_cramped(attempt: &Attempt, row: &QueueRow) -> bool {
+    !attempt.excluded.is_empty() && row.state.is_waiting() && leaves_no_place(&row.reason)
 }
 
 /// Whether the reason means that no usable node is available. squeue prints it with spaces (22.05, 24.11), scontrol with
@@ -122,7 +175,8 @@ impl Job {
     #[must_use]
     pub fn with_relaxed_exclusions(&self, relaxed: &RelaxedExclusions) -> Self {
         let mut job = self.clone();
-        if let Some(attempt) = &mut job.attempt {
+        let earlier = job.array.iter_mut().flat_map(|array| &mut array.earlier);
+        for attempt in earlier.chain(&mut job.attempt).filter(|attempt| attempt.no == relaxed.attempt) {
             attempt.excluded.clone_from(&relaxed.keep);
         }
         if matches!(relaxed.why, Why::NoPlace(_)) {
@@ -136,6 +190,7 @@ impl Job {
 #[cfg(test)]
 mod tests {
     use chrono::DateTime;
+    use slurm::SlurmState;
     use test_case::test_case;
 
     use super::*;
@@ -242,6 +297,30 @@ mod tests {
         assert!(job.message.contains("the exclusion of node01 has expired"), "{}", job.message);
         assert!(job.failures.iter().all(|past| !past.allowed_again));
         assert_eq!(after(&job, 24 * 60).unwrap().keep, []);
+    }
+
+    #[test_case(&["Resources"], 5 => Err(Some(23 * 60)); "until an exclusion expires")]
+    #[test_case(&["ReqNodeNotAvail"], 0 => Err(Some(1)); "until Slurm has evaluated it")]
+    #[test_case(&["ReqNodeNotAvail"], 1 => Ok(0); "no node is usable")]
+    #[test_case(&["ReqNodeNotAvail", "BadConstraints"], 0 => Ok(0); "one will never run")]
+    #[test_case(&[], 23 * 60 => Ok(1); "one exclusion has expired")]
+    fn an_attempt_of_an_array_keeps_its_exclusions(
+        reasons: &[&str],
+        minutes: i64,
+    ) -> Result<usize, Option<i64>> {
+        let mut job = waiting("");
+        let attempt = job.attempt.take().unwrap();
+        let run = |state: SlurmState, reason: &str| Run {
+            state: Some(state),
+            reason: Some(reason.to_owned()),
+            ..Run::default()
+        };
+        let mut runs: Vec<_> = reasons.iter().map(|reason| run(SlurmState::Pending, reason)).collect();
+        runs.push(run(SlurmState::Running, "BadConstraints"));
+        let failed_at = T0 + TimeDelta::hours(1);
+        let now = failed_at + TimeDelta::minutes(minutes);
+        let relaxed = relax_attempt(&job, &attempt, runs.iter(), &RetryTerms::default(), now);
+        relaxed.map(|relaxed| relaxed.keep.len()).map_err(|at| at.map(|at| (at - failed_at).num_minutes()))
     }
 
     #[test]

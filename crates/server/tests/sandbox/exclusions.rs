@@ -1,11 +1,13 @@
 //! Excluded nodes of jobs that have no other nodes.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use crate::{
     cluster::Sandbox,
     ending::{command, training},
-    service::Service,
+    service::{Service, until},
     states::{Downed, running, slurm_id, whole_node},
 };
 
@@ -66,6 +68,40 @@ fn excluded_nodes_are_relaxed_for_a_job_without_other_nodes() {
     assert_eq!((&ended["status"], slurm_id(&ended)), (&json!("Done"), slurm_id(&status)), "{ended}");
     assert_eq!(ended["nodes"], json!([only]), "{ended}");
     drop(changed);
+}
+
+#[test]
+fn a_task_of_an_array_without_other_nodes_may_use_the_one_that_failed_it() {
+    let service = Service::start_with(&[("TAO_SLURM_RETRY_WAIT", "1s")]);
+    let text = r#"
+        mkdir -p "$TAO_API_RESULTS_DIR"; cd "$TAO_API_RESULTS_DIR"
+        if [ "$TAO_TASK" = 1 ] && mkdir first; then
+            until [ -e go ]; do sleep 0.2; done
+            echo 'NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.' >&2
+            exit 1
+        fi
+    "#;
+    let mut job = in_partition(command(text), "grizzly");
+    job["array"] = json!({"indices": "0-1"});
+    let id = service.submit(&job);
+    service.wait(&id, "task 0 to end", |s| s["tasks"]["done"] == 1 && s["tasks"]["running"] == 1);
+    let task = || service.get(&format!("/jobs/{id}/tasks/1")).json();
+    let node = task()["nodes"][0].as_str().unwrap().to_owned();
+    let others = ["node01", "node02", "node03", "node04"].into_iter().filter(|name| *name != node);
+    let down: Vec<Downed<'_>> = others.map(|name| Downed::drained(&service, name)).collect();
+    service.sandbox.login(&format!("touch /lustre/fsw/portfolios/edgeai/users/tao/results/{id}/1/go"));
+    let excluded = || service.sandbox.login("squeue --me -h -t pending -o '%j %x %r'");
+    let row = format!("tao-job-{id}-r2 {node} ReqNodeNotAvail");
+    until("the task to wait for another node", Duration::from_mins(2), || excluded().starts_with(&row));
+    let ended = service.wait_ended(&id);
+    assert_eq!(
+        (&ended["status"], &ended["message"]),
+        (&json!("Done"), &json!("2 of 2 tasks done.")),
+        "{ended}"
+    );
+    let task = task();
+    assert_eq!((&task["attempt"], &task["nodes"]), (&json!(2), &json!([node])), "{task}");
+    drop(down);
 }
 
 #[test]

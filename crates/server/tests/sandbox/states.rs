@@ -27,9 +27,19 @@ pub(crate) struct Downed<'a> {
 }
 
 impl<'a> Downed<'a> {
+    /// A node that fails. Slurm resumes it when its daemon registers again.
     pub(crate) fn node(service: &'a Service, node: &str) -> Self {
+        Self::set(service, node, "state=down")
+    }
+
+    /// A node that takes no more jobs.
+    pub(crate) fn drained(service: &'a Service, node: &str) -> Self {
+        Self::set(service, node, "state=drain")
+    }
+
+    fn set(service: &'a Service, node: &str, state: &str) -> Self {
         let name = format!("nodename={node}");
-        service.sandbox.admin(&["scontrol", "update", &name, "state=down", "reason=test"]);
+        service.sandbox.admin(&["scontrol", "update", &name, state, "reason=test"]);
         Self { service, node: node.to_owned() }
     }
 }

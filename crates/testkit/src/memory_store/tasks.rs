@@ -113,14 +113,21 @@ impl TaskRecords for MemoryStore {
         Ok(rows.map(|(id, row)| (id, concluded(row))).filter(|(_, tasks)| !tasks.is_empty()).collect())
     }
 
-    async fn lingering_runs(&self, jobs: &[JobId]) -> Result<Vec<(JobId, Run)>, StoreError> {
+    async fn tended_runs(&self, jobs: &[JobId]) -> Result<Vec<(JobId, AttemptNo, Run)>, StoreError> {
         let tables = self.tables();
         let rows = jobs.iter().filter_map(|id| Some((*id, tables.jobs.get(id)?)));
-        let lingers =
-            |run: &Run| !run.is_over && (run.kill_reason.is_some() || run.progress.final_status_at.is_some());
+        let lingers = |run: &Run| run.kill_reason.is_some() || run.progress.final_status_at.is_some();
         let of = |(id, row): (JobId, &JobRow)| {
-            let runs = row.tasks.values().map(|task| task.run.clone()).filter(lingers);
-            runs.map(|run| (id, run)).collect::<Vec<_>>()
+            let excludes = |attempt: u32| {
+                let earlier = row.job.array.iter().flat_map(|array| &array.earlier);
+                let mut attempts = earlier.chain(&row.job.attempt);
+                attempts.any(|known| known.no.get() == attempt && !known.excluded.is_empty())
+            };
+            let runs = row.tasks.iter().map(|((attempt, _), task)| (*attempt, task.run.clone()));
+            let open = runs.filter(|(_, run)| !run.is_over);
+            let tended =
+                open.filter(|(attempt, run)| lingers(run) || run.reason.is_some() && excludes(*attempt));
+            tended.map(|(attempt, run)| (id, no(attempt), run)).collect::<Vec<_>>()
         };
         Ok(rows.flat_map(of).collect())
     }

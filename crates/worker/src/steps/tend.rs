@@ -1,5 +1,6 @@
 //! Tends jobs with an array: concludes the runs that are over, many in one remote command, and cancels what is no longer needed.
 
+mod exclusions;
 mod unwanted;
 
 use std::collections::HashMap;
@@ -39,13 +40,15 @@ struct Tended {
 }
 
 impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
-    pub(crate) async fn tend(&self, runtime: &Runtime<L>, lease: &Lease, jobs: Vec<Job>) -> Result {
+    pub(crate) async fn tend(&self, runtime: &Runtime<L>, lease: &Lease, mut jobs: Vec<Job>) -> Result {
         let ended = self.store.ended_tasks(&jobs, AT_ONCE).await?;
         let has_more = u32::try_from(ended.len()).is_ok_and(|count| count >= AT_ONCE);
         let tended = self.conclude_tasks(runtime, &jobs, ended).await;
-        let Unwanted { tasks: unwanted, next } = self.unwanted(runtime, &jobs).await?;
-        let canceled = self.cancel_tasks(runtime, &jobs, &unwanted).await;
         let ids: Vec<JobId> = jobs.iter().map(|job| job.id).collect();
+        let runs = self.store.tended_runs(&ids).await?;
+        let Unwanted { tasks: unwanted, mut next } = self.unwanted(runtime, &jobs, &runs).await?;
+        let canceled = self.cancel_tasks(runtime, &jobs, &unwanted).await;
+        self.relax_attempts(runtime, &mut jobs, &runs, &mut next).await;
         let mut tallies = self.store.task_tallies(&ids).await?;
         for one in &tended {
             add(tallies.entry(one.job).or_default(), one);
@@ -68,8 +71,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                     .get(&before.id)
                     .map(|_| told.map_or(now, |at| at + CANCEL_AGAIN).max(now + TRY_AGAIN));
                 let more = has_more.then_some(now);
-                let release = next.get(&before.id).copied();
-                let due_at = [due_at, soonest, again, release, more].into_iter().flatten().min();
+                let due_at = [due_at, soonest, again, next.at(before.id), more].into_iter().flatten().min();
                 let due_at = due_at.filter(|_| !job.status.is_final());
                 Unsubmitted::new(before, done(job, due_at))
             })

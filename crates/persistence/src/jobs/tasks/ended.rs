@@ -42,8 +42,9 @@ pub trait TaskRecords {
     /// The tasks of these jobs whose newest run is concluded.
     fn concluded_tasks(&self, jobs: &[JobId]) -> impl Call<HashMap<JobId, TaskSet>>;
 
-    /// The runs of these jobs that are not over, and have reported how they ended or have a reason to be killed.
-    fn lingering_runs(&self, jobs: &[JobId]) -> impl Call<Vec<(JobId, Run)>>;
+    /// The runs of these jobs that are not over and may need something: they have reported how they ended, have a reason to be killed,
+    /// or have a pending reason in an attempt that excludes nodes.
+    fn tended_runs(&self, jobs: &[JobId]) -> impl Call<Vec<(JobId, AttemptNo, Run)>>;
 
     /// What the runs of these jobs say, by attempt.
     fn task_tallies(&self, jobs: &[JobId]) -> impl Call<HashMap<JobId, Vec<(AttemptNo, AttemptTally)>>>;
@@ -103,19 +104,21 @@ impl TaskRecords for Store {
         Ok(rows.into_iter().map(|row| (JobId::new(row.job_id), tasks(row.tasks))).collect())
     }
 
-    async fn lingering_runs(&self, jobs: &[JobId]) -> Result<Vec<(JobId, Run)>> {
+    async fn tended_runs(&self, jobs: &[JobId]) -> Result<Vec<(JobId, AttemptNo, Run)>> {
         let ids: Vec<Uuid> = jobs.iter().map(|job| job.get()).collect();
         let rows = select_runs!(
-            "jobs::tasks::lingering_runs",
+            "jobs::tasks::tended_runs",
             "",
             "0::bigint",
-            "where r.job_id = any($1) and not r.over
-               and (r.kill_reason is not null or r.progress ->> 'final_status_at' is not null)",
+            "join slurm_metadata a on a.job_id = r.job_id and a.attempt = r.attempt
+             where r.job_id = any($1) and not r.over
+               and (r.kill_reason is not null or r.progress ->> 'final_status_at' is not null
+                    or r.reason is not null and a.excluded_nodes <> '{}')",
             &ids,
         )
         .fetch_all(&self.pool)
         .await?;
-        Ok(readable(rows).map(|(job, _, run, ..)| (job, run)).collect())
+        Ok(readable(rows).map(|(job, attempt, run, ..)| (job, attempt, run)).collect())
     }
 
     async fn task_tallies(&self, jobs: &[JobId]) -> Result<HashMap<JobId, Vec<(AttemptNo, AttemptTally)>>> {

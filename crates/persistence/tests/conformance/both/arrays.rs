@@ -92,8 +92,8 @@ impl Both {
     }
 
     async fn compare_tasks(&mut self, jobs: &[JobId]) {
-        let lingering = of_both!(self, lingering_runs(jobs));
-        self.same("lingering_runs", (sorted(lingering.0.unwrap()), sorted(lingering.1.unwrap())));
+        let lingering = of_both!(self, tended_runs(jobs));
+        self.same("tended_runs", (sorted(lingering.0.unwrap()), sorted(lingering.1.unwrap())));
         let concluded = of_both!(self, concluded_tasks(jobs));
         self.same("concluded_tasks", (sorted(concluded.0.unwrap()), sorted(concluded.1.unwrap())));
         let tallies = of_both!(self, task_tallies(jobs));

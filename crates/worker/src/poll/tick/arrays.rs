@@ -1,8 +1,10 @@
 //! The tasks of arrays in a poll. Tasks that wait together cost nothing each.
 
-use domain::{Attempt, AttemptPlace, Graces, JobPaths, Run, TaskTemplate, Timestamp, waits_only};
+use domain::{
+    Attempt, AttemptPlace, Graces, JobPaths, Phase, Run, TaskTemplate, Timestamp, is_cramped, waits_only,
+};
 use persistence::{ActiveArray, ObservedTask};
-use remote::{Watched, WatchedArray};
+use remote::{ArrayQueue, Watched, WatchedArray};
 use slurm::{SlurmJobId, TaskSet};
 
 use crate::poll::tick::poll_results::PollResults;
@@ -90,7 +92,7 @@ pub(super) fn changes(
             // Slurm shows tasks that were canceled together in one row.
             let together = rows.waiting.iter().filter(|(_, row)| !waits_only(row, false));
             let begun = together.fold(single.collect::<TaskSet>(), |all, (set, _)| all.union(set));
-            let begun = begun.intersection(&rest).plus(attempt.base);
+            let begun = begun.union(&cramped(array, attempt, rows)).intersection(&rest).plus(attempt.base);
             let first = |task| template.first_run(task, array.earlier.get(&task));
             let begun: Vec<Run> = begun.iter().map(first).collect();
             // A run that cannot be judged yet is asked for in the next poll.
@@ -105,13 +107,29 @@ pub(super) fn changes(
     changed
 }
 
+/// One of the tasks that find no place without the attempt's excluded nodes; none if the run of another one shows it.
+fn cramped(array: &ActiveArray, attempt: &Attempt, rows: &ArrayQueue) -> TaskSet {
+    let mut shown = runs(array, attempt).map(Run::phase);
+    if shown.any(|phase| phase == Phase::InQueue) {
+        return TaskSet::default();
+    }
+    let together = rows.waiting.iter().map(|(tasks, row)| (tasks.iter().next(), row));
+    let alone = rows.tasks.iter().map(|(task, row)| (Some(*task), row));
+    together
+        .chain(alone)
+        .filter(|(_, row)| is_cramped(attempt, row))
+        .find_map(|(task, _)| task)
+        .into_iter()
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::HashMap;
 
     use chrono::{DateTime, TimeDelta};
-    use domain::{ArrayTasks, Job, JobArray};
-    use remote::{ArrayQueue, PollAnswer, SacctOutcome, SqueueOutcome};
+    use domain::{ArrayTasks, AttemptNo, Job, JobArray};
+    use remote::{PollAnswer, SacctOutcome, SqueueOutcome};
     use slurm::{QueueRow, SlurmState};
     use testkit::command_job;
 
@@ -147,10 +165,17 @@ mod tests {
 
     /// The tasks that get a run, from a row of several tasks and one of a single task.
     fn seen(together: (&str, SlurmState, &str), alone: (u32, SlurmState, &str)) -> Vec<u32> {
-        let array = array();
+        seen_of(&array(), together, alone)
+    }
+
+    fn seen_of(
+        array: &ActiveArray,
+        together: (&str, SlurmState, &str),
+        alone: (u32, SlurmState, &str),
+    ) -> Vec<u32> {
         let queue = ArrayQueue {
-            waiting: vec![(together.0.parse().unwrap(), row(&array, together.1, together.2))],
-            tasks: HashMap::from([(alone.0, row(&array, alone.1, alone.2))]),
+            waiting: vec![(together.0.parse().unwrap(), row(array, together.1, together.2))],
+            tasks: HashMap::from([(alone.0, row(array, alone.1, alone.2))]),
             is_cut: false,
         };
         let mut answer = PollAnswer {
@@ -165,7 +190,7 @@ mod tests {
         };
         answer.arrays.queue.insert(SlurmJobId::new(7).unwrap(), queue);
         let results = PollResults::new(answer, TimeDelta::zero());
-        let changed = changes(&array, &results, &Graces::default(), DateTime::UNIX_EPOCH);
+        let changed = changes(array, &results, &Graces::default(), DateTime::UNIX_EPOCH);
         changed.into_iter().map(|task| task.run.task).collect()
     }
 
@@ -178,5 +203,20 @@ mod tests {
         assert_eq!(seen(waits(), (3, SlurmState::Pending, "JobHeldAdmin")), [3]);
         let canceled = ("0-2", SlurmState::Cancelled, "None");
         assert_eq!(seen(canceled, (3, SlurmState::Pending, "Priority")), [0, 1, 2]);
+    }
+    #[test]
+    fn one_of_the_tasks_that_find_no_place_shows_it() {
+        let waits = || ("0-2", SlurmState::Pending, "ReqNodeNotAvail, UnavailableNodes:node[02-04]");
+        let runs = || (3, SlurmState::Running, "None");
+        let mut array = array();
+        assert_eq!(seen_of(&array, waits(), runs()), [3], "the attempt excludes no nodes");
+        array.job.attempt.as_mut().unwrap().excluded = vec!["node01".parse().unwrap()];
+        assert_eq!(seen_of(&array, ("0-2", SlurmState::Pending, "Resources"), runs()), [3]);
+        assert_eq!(seen_of(&array, waits(), runs()), [0, 3]);
+        let run = Run { task: 0, state: Some(SlurmState::Pending), ..Run::default() };
+        array.runs.push((AttemptNo::FIRST, run));
+        array.seen.insert(AttemptNo::FIRST, "0".parse().unwrap());
+        let seen = seen_of(&array, waits(), runs());
+        assert_eq!(seen, [0, 3], "the reason of task 0 is news; task 1 needs no run");
     }
 }

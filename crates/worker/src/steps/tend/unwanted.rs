@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use chrono::TimeDelta;
-use domain::{DesiredState, Job, JobId, Timestamp, released_at};
+use domain::{AttemptNo, DesiredState, Job, JobId, Run, Timestamp, released_at};
 use persistence::WorkStore;
 use remote::Cancel;
 use slurm::TaskSet;
@@ -16,34 +16,50 @@ use crate::{
 /// Slurm gives a task its `KillWait` (30 s by default) to end. An earlier repetition of a cancellation would be useless.
 pub(super) const CANCEL_AGAIN: TimeDelta = TimeDelta::seconds(45);
 
+/// When jobs must be looked at again.
+#[derive(Default)]
+pub(super) struct Looks(HashMap<JobId, Timestamp>);
+
+impl Looks {
+    pub(super) fn add(&mut self, job: JobId, at: Option<Timestamp>) {
+        let Some(at) = at else { return };
+        let soonest = self.0.entry(job).or_insert(at);
+        *soonest = at.min(*soonest);
+    }
+
+    pub(super) fn at(&self, job: JobId) -> Option<Timestamp> {
+        self.0.get(&job).copied()
+    }
+}
+
 /// The tasks that must not go on, by job.
 pub(super) struct Unwanted {
     /// Jobs without any are missing.
     pub(super) tasks: HashMap<JobId, TaskSet>,
     /// When the next task has to release its nodes.
-    pub(super) next: HashMap<JobId, Timestamp>,
+    pub(super) next: Looks,
 }
 
 impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     /// The tasks in Slurm that must not go on: their owners do not want them, or they hold their nodes for nothing.
-    pub(super) async fn unwanted(&self, runtime: &Runtime<L>, jobs: &[Job]) -> Result<Unwanted> {
+    pub(super) async fn unwanted(
+        &self,
+        runtime: &Runtime<L>,
+        jobs: &[Job],
+        runs: &[(JobId, AttemptNo, Run)],
+    ) -> Result<Unwanted> {
         let withdrawn =
             |job: &Job| job.array.as_ref().map(|array| array.withdrawn.clone()).unwrap_or_default();
         let some = |job: &&Job| job.desired == DesiredState::Run && !withdrawn(job).is_empty();
         let some: Vec<JobId> = jobs.iter().filter(some).map(|job| job.id).collect();
         let concluded =
             if some.is_empty() { HashMap::new() } else { self.store.concluded_tasks(&some).await? };
-        let ids: Vec<JobId> = jobs.iter().map(|job| job.id).collect();
         let (graces, now) = (self.graces(runtime), self.clock.now());
-        let (mut lingering, mut next) = (HashMap::<JobId, TaskSet>::new(), HashMap::new());
-        for (job, run) in self.store.lingering_runs(&ids).await? {
-            match released_at(&run, &graces) {
-                Some(at) if at <= now => lingering.entry(job).or_default().insert(run.task),
-                Some(at) => {
-                    let soonest = next.entry(job).or_insert(at);
-                    *soonest = at.min(*soonest);
-                }
-                None => {}
+        let (mut lingering, mut next) = (HashMap::<JobId, TaskSet>::new(), Looks::default());
+        for (job, _, run) in runs {
+            match released_at(run, &graces) {
+                Some(at) if at <= now => lingering.entry(*job).or_default().insert(run.task),
+                at => next.add(*job, at),
             }
         }
         let unwanted = jobs.iter().map(|job| {

@@ -35,8 +35,8 @@ impl<S: WorkStore, G: Gate> TaskRecords for GatedStore<S, G> {
         self.gate.pass("ended_tasks", self.store.ended_tasks(jobs, most)).await
     }
 
-    async fn lingering_runs(&self, jobs: &[JobId]) -> Result<Vec<(JobId, Run)>, StoreError> {
-        self.gate.pass("lingering_runs", self.store.lingering_runs(jobs)).await
+    async fn tended_runs(&self, jobs: &[JobId]) -> Result<Vec<(JobId, AttemptNo, Run)>, StoreError> {
+        self.gate.pass("tended_runs", self.store.tended_runs(jobs)).await
     }
 
     async fn task_tallies(
