@@ -73,7 +73,6 @@ fn slurm_takes_every_option_that_this_cluster_has() {
 
 #[test_case(&json!({"licenses": "matlab:2"}), &json!({}), "license" ; "licenses")]
 #[test_case(&json!({}), &json!({"reservation": "course"}), "reservation" ; "a reservation")]
-#[test_case(&json!({"gpu_type": "a100"}), &json!({}), "not available" ; "a type of GPUs")]
 fn slurm_reads_the_options_that_this_cluster_lacks(resources: &Value, details: &Value, said: &str) {
     let service = Service::start();
     let (accepted, output, lines) = tested(&service, &job(resources, details));
