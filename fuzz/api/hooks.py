@@ -153,7 +153,8 @@ def is_beyond(error):
     where, code = error.get("pointer") or "", error.get("code")
     if where.startswith("/jobs/"):
         # A job of a pipeline: the rest is as of a job alone.
-        where = "/" + where[len("/jobs/"):].partition("/")[2]
+        _, slash, rest = where[len("/jobs/"):].partition("/")
+        where = slash + rest
     if code in ("required", "unknown_field"):
         return where == "" or where.startswith(NEEDED)
     return code in BEYOND_SCHEMAS or code in ("invalid", "out_of_range") and where.startswith(BEYOND_PATTERNS)
