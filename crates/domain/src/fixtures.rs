@@ -22,6 +22,7 @@ use crate::{
     },
     request::{
         program::ProgramSettings,
+        restart::Restart,
         spec::{DEFAULT_MASTER_PORT, JobSpec, Work},
     },
     run::{status_lines::absorb_status, task::Task},
@@ -50,6 +51,7 @@ pub(crate) fn command_job() -> Job {
         master_port: Some(DEFAULT_MASTER_PORT),
         program: ProgramSettings::default(),
         max_retries: 10,
+        restart: Restart::default(),
         use_requeue: true,
         timeout_minutes: None,
         mounts: Vec::new(),

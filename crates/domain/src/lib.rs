@@ -74,6 +74,7 @@ pub use request::{
     options_body::{GresRequest, MemoryBody, ResourcesRequest},
     pipeline::{PipelineJob, PipelineRequest},
     program::ProgramSettings,
+    restart::{Restart, RestartCause, RestartRequest},
     results::{LogOf, ResultLog, ResultRequest, ResultRule, ResultSource},
     secret::{Secrets, is_secret_key},
     spec::{DEFAULT_MASTER_PORT, JobSpec, Note, PipelineMember, Work},

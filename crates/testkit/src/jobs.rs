@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::DateTime;
 use domain::{
     BatchSettings, Cluster, DEFAULT_MASTER_PORT, ImagePolicy, ImageSettings, Job, JobId, JobSpec, Owner,
-    ProgramSettings, Resources, RetrySettings, Timestamp, Work,
+    ProgramSettings, Resources, Restart, RetrySettings, Timestamp, Work,
 };
 use serde_json::{Map, json};
 use uuid::Uuid;
@@ -76,6 +76,7 @@ pub fn spec(work: Work) -> JobSpec {
         master_port: Some(DEFAULT_MASTER_PORT),
         program: ProgramSettings::default(),
         max_retries: 10,
+        restart: Restart::default(),
         use_requeue: true,
         timeout_minutes: None,
         mounts: vec![parsed("/lustre")],

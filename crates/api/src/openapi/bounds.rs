@@ -126,6 +126,9 @@ const BOUNDS: &[(&[&str], &[&str], Bound)] = &[
     (&["ClusterSettings"], &["conversion_minutes"], Whole(1, 1440)),
     (&["ClusterSettings"], &["conversion_memory_gb"], Whole(1, 4096)),
     (&["ClusterSettings"], &["max_retries"], Whole(0, 100)),
+    (&["RestartRequest"], &["max_infrastructure"], Whole(0, 100)),
+    (&["RestartRequest"], &["max_total_hours"], Hours),
+    (&["RestartRequest"], &["delay_seconds"], Whole(0, 86_400)),
     (&["ClusterSettings"], &["max_requeues"], Whole(0, 1000)),
     (&["ClusterSettings"], &["node_exclusion_hours"], Whole(0, 8760)),
     (&["ClusterSettings"], &["mail_user"], Text(EMAIL, 254)),
@@ -166,6 +169,15 @@ pub(super) fn put(document: &mut Value) {
     merge(&mut document["components"]["schemas"]["MemoryBody"]["oneOf"][0], Text(MEMORY, 10).schema());
     let kinds = document["components"]["schemas"]["LauncherSettings"]["properties"]["kind"]["enum"].clone();
     merge(&mut document["components"]["schemas"]["LauncherBody"]["oneOf"][0], json!({"enum": kinds}));
+    // The macros take no attributes on the value of a variant.
+    let codes = json!({"minItems": 1, "maxItems": 20, "items": {"minimum": 1, "maximum": 255}});
+    for end in document["components"]["schemas"]["RestartCause"]["oneOf"].as_array_mut().into_iter().flatten()
+    {
+        if let Some(field) = end.pointer_mut("/properties/exit_code") {
+            merge(field, codes.clone());
+            end["additionalProperties"] = false.into();
+        }
+    }
     let parameters =
         operations(document).filter_map(|operation| operation.get_mut("parameters")?.as_array_mut());
     for parameter in parameters.flatten() {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use domain::{Job, Launcher, LauncherSettings, Work};
+use domain::{Job, Launcher, LauncherSettings, Restart, RestartCause, Work};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -67,6 +67,8 @@ pub(crate) struct JobView {
     pub resources: ResourcesView,
     /// The retry budget.
     pub retry: RetryView,
+    /// When the job goes on after an attempt that did not succeed.
+    pub restart: RestartView,
     /// Whether Slurm may requeue the job.
     pub use_requeue: bool,
     /// A running job that writes nothing for this many minutes is canceled; null for no limit.
@@ -114,6 +116,29 @@ pub(crate) struct ResourcesView {
 pub(crate) struct RetryView {
     /// The number of attempts after the first, for infrastructure failures.
     pub max_retries: u32,
+}
+
+/// The restart policy.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct RestartView {
+    /// The ends of an attempt after which the job goes on.
+    pub on: Vec<RestartCause>,
+    /// How long a task may run in all its attempts together; null without a limit.
+    pub max_total_hours: Option<f64>,
+    /// The wait before an attempt, in seconds; null for the defaults.
+    pub delay_seconds: Option<u32>,
+}
+
+impl From<&Restart> for RestartView {
+    fn from(restart: &Restart) -> Self {
+        let codes = (!restart.exit_codes.is_empty())
+            .then(|| RestartCause::ExitCode(restart.exit_codes.iter().copied().collect()));
+        Self {
+            on: restart.on.iter().cloned().chain(codes).collect(),
+            max_total_hours: restart.max_total_hours(),
+            delay_seconds: restart.delay_seconds,
+        }
+    }
 }
 
 /// The container settings.
@@ -172,6 +197,7 @@ impl JobView {
             inputs: job.spec.inputs.iter().map(ToString::to_string).collect(),
             required_paths: job.spec.required_paths.iter().map(ToString::to_string).collect(),
             retry: RetryView { max_retries: job.spec.max_retries },
+            restart: RestartView::from(&job.spec.restart),
             use_requeue: job.spec.use_requeue,
             warnings: around
                 .cluster

@@ -89,6 +89,7 @@ const EXPECTED: &[(&str, &[&str], &[&str])] = &[
     ("nice-comment", &["nice=100", r#"comment="{\"idle_gpu\": \"exempt\"}""#], &[]),
     ("nodelist", &["nodes=2", "nodelist=gpu[001-002]", "exclude=gpu[013,017]"], &[]),
     ("pyxis", &["nodes=4", "gres=gpu:8", "exclusive"], &[]),
+    ("restart", &["nodes=1", "gres=gpu:1", "time=04:00:00"], &[]),
     ("reservation", &["reservation=course"], &[]),
     ("sbatch-options", &["contiguous", "hint=nomultithread", "threads-per-core=1", "tmp=10G"], &[]),
     ("sbatch-options-dropped", &["nodes=1", "cpus-per-task=16"], &["ntasks-per-node", "wait-all-nodes"]),

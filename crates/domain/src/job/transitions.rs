@@ -69,7 +69,11 @@ impl Job {
     /// Makes this the job's newest attempt, with a run of its own.
     pub fn begin_attempt(&mut self, attempt: Attempt) {
         if self.attempt.is_some() && self.array.is_none() {
-            self.run = self.run.next_attempt(self.progress());
+            let progress = self.progress().clone();
+            if self.was_retried() {
+                self.run.forget_time();
+            }
+            self.run = self.run.next_attempt(&progress);
         }
         self.attempt = Some(attempt);
     }
@@ -77,9 +81,13 @@ impl Job {
     /// What its newest run has reported. Nothing, once its owner has retried the job.
     pub fn progress(&self) -> &Progress {
         static NOTHING: LazyLock<Progress> = LazyLock::new(Progress::default);
+        if self.was_retried() { &NOTHING } else { &self.run.progress }
+    }
+
+    /// Whether its owner has retried it, and no attempt has followed.
+    fn was_retried(&self) -> bool {
         let verdict = self.attempt.as_ref().and_then(|attempt| attempt.verdict.as_ref());
-        let had_ended = verdict.is_some_and(|verdict| verdict.outcome.is_final());
-        if had_ended && self.phase != Phase::Ended { &NOTHING } else { &self.run.progress }
+        verdict.is_some_and(|verdict| verdict.outcome.is_final()) && self.phase != Phase::Ended
     }
 
     /// Ends the job. Only its owner can retry it.

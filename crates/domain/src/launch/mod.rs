@@ -11,14 +11,15 @@ use remote::{
 };
 use secrecy::ExposeSecret;
 use serde_json::{Map, Value, json};
-use slurm::{EnvKey, InvalidName, Moment, RemotePath, SbatchTime};
+use slurm::{EnvKey, InvalidName, Moment, RemotePath, RunTime, SbatchTime, WallTime};
 
 use crate::{
-    cluster::{policy::SbatchExport, target::Cluster},
+    cluster::{policy::SbatchExport, resources::Resources, target::Cluster},
     job::{attempt::Attempt, paths::JobPaths, stored::Job},
     request::{
         array::{JobArray, value_text},
         cosmos::{self, ProgramError},
+        restart::RestartCause,
         secret::Secrets,
         spec::{JobSpec, Work},
     },
@@ -93,8 +94,10 @@ pub fn plan_submission(
         log_root: Some(paths.log_root.clone()),
         results_dir: Some(paths.results.clone()),
         env_file: Some(paths.env_shell.clone()),
-        soft_timeout: Some(job.spec.resources.soft_timeout),
-        max_requeues: cluster.retries.max_requeues,
+        soft_timeout: Some(time_limits(job).1),
+        // Else the next attempt goes on.
+        max_requeues: (!job.spec.restart.on.contains(&RestartCause::Timeout))
+            .then_some(cluster.retries.max_requeues),
         port: job.spec.port(),
         array: job
             .spec
@@ -176,6 +179,14 @@ fn tao_files(
     ])
 }
 
+/// The limits of Slurm and of the job itself: no more than what is left of its total run time.
+fn time_limits(job: &Job) -> (WallTime, RunTime) {
+    let Resources { time, soft_timeout, .. } = job.spec.resources;
+    let Some(left) = job.spec.restart.seconds_left(job.run.ran_before) else { return (time, soft_timeout) };
+    let wall_time = WallTime::from_minutes(left.div_ceil(60)).unwrap_or(time);
+    (wall_time.min(time), RunTime::from_seconds(left).unwrap_or(soft_timeout).min(soft_timeout))
+}
+
 fn directives(job: &Job, attempt: &Attempt, cluster: &Cluster) -> Directives {
     let spec = &job.spec;
     let resources = spec.resources;
@@ -192,7 +203,7 @@ fn directives(job: &Job, attempt: &Attempt, cluster: &Cluster) -> Directives {
         gpus_per_node: resources.gpus_per_node,
         gpu_request: cluster.submit.gpu_request,
         cpus_per_task: resources.cpus_per_task,
-        time: resources.time,
+        time: time_limits(job).0,
         requeue: spec.use_requeue,
         exclusive: resources.exclusive,
         all_memory: false,

@@ -9,7 +9,8 @@ use uuid::Uuid;
 
 use crate::request::{
     array::ArrayRequest, components::ComponentRequest, files::FileRequest, launcher::LauncherBody,
-    needs::NeedRequest, options_body::ResourcesRequest, results::ResultRequest, webhook::WebhookRequest,
+    needs::NeedRequest, options_body::ResourcesRequest, restart::RestartRequest, results::ResultRequest,
+    webhook::WebhookRequest,
 };
 
 /// A job: either `network_arch` and `action`, which run the TAO container's entry point, or `command`.
@@ -101,6 +102,8 @@ pub struct JobRequest {
     #[serde(default, deserialize_with = "null_as_default")]
     #[schema(value_type = Option<RetryBudget>)]
     pub retry: RetryBudget,
+    /// When the job goes on after an attempt that did not succeed, and for how long. Default: after failures of the infrastructure.
+    pub restart: Option<RestartRequest>,
     /// Whether Slurm may requeue the job after a node failure or preemption, under the same Slurm id.
     /// Default: the cluster's setting, by default true.
     pub use_requeue: Option<bool>,

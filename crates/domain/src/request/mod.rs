@@ -17,6 +17,7 @@ pub(crate) mod options_body;
 pub(crate) mod pipeline;
 pub(crate) mod program;
 pub(crate) mod resources;
+pub(crate) mod restart;
 pub(crate) mod results;
 pub(crate) mod secret;
 pub(crate) mod spec;

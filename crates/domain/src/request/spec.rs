@@ -30,6 +30,7 @@ use crate::{
         cosmos,
         needs::Need,
         program::ProgramSettings,
+        restart::Restart,
         results::ResultRule,
         text::{Label, Word},
     },
@@ -88,6 +89,9 @@ pub struct JobSpec {
     /// Retries after infrastructure failures.
     #[serde(default = "default_max_retries")]
     pub max_retries: u32,
+    /// When it goes on after an attempt that did not succeed.
+    #[serde(default, skip_serializing_if = "Restart::is_default")]
+    pub restart: Restart,
     /// Slurm may requeue the job under the same id.
     #[serde(default = "default_use_requeue")]
     pub use_requeue: bool,

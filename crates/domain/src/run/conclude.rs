@@ -25,7 +25,7 @@ use crate::{
         diagnosis::{Cause, Diagnosis, Evidence, ImageSource, UnhealthyNode, diagnose},
         evidence::{ENDED_BY_TERM, exit_record, has_never_started, start_marker},
         graces::{Graces, SLURMD_TIMEOUT},
-        retry::{RetryDecision, decide_retry},
+        retry::{RetryDecision, decide_restart, decide_retry, planned_end, was_short},
         status_lines::{absorb_rest, absorb_status, is_held_back},
         task::Task,
     },
@@ -126,9 +126,13 @@ pub fn conclude(job: &Job, found: &Findings<'_>, graces: &Graces, now: Timestamp
                 next.end(lacking.status, lacking.message(None), now);
                 return Ending::Ended(next);
             }
-            match (verdict.status, next.desired) {
-                (Status::Canceled, DesiredState::Pause) => paused(next, now),
-                (Status::Error, DesiredState::Run | DesiredState::Pause)
+            let planned = planned_end(&next, found.markers).filter(|_| !is_done);
+            match (verdict.status, next.desired, planned) {
+                (_, DesiredState::Run | DesiredState::Pause, Some(end)) => {
+                    restart_or_end(next, &task, &verdict, &end, graces, now)
+                }
+                (Status::Canceled, DesiredState::Pause, None) => paused(next, now),
+                (Status::Error, DesiredState::Run | DesiredState::Pause, None)
                     if may_be_retried(&next.run, found) =>
                 {
                     retry_or_end(next, &task, &verdict, found, graces, now)
@@ -233,6 +237,44 @@ fn may_be_retried(run: &Run, found: &Findings<'_>) -> bool {
         Some(_) => true,
         // Slurm has forgotten the job. Its exit record says that it failed; or it never started, and cannot start now.
         None => run.exit.is_some() || no_run_began(found),
+    }
+}
+
+/// After an end for which the job's restart policy is made.
+fn restart_or_end(
+    mut job: Job,
+    task: &Task<'_>,
+    ended: &verdict::Verdict,
+    end: &str,
+    graces: &Graces,
+    now: Timestamp,
+) -> Ending {
+    if job.desired == DesiredState::Pause {
+        return paused(job, now);
+    }
+    let attempt = task.attempt;
+    if was_short(&job) {
+        job.failures.push(PastFailure {
+            attempt: attempt.no.get(),
+            task: job.run.task,
+            slurm_id: attempt.slurm_id,
+            nodes: Vec::new(),
+            signature: "short-run".to_owned(),
+            at: now,
+            allowed_again: false,
+        });
+    }
+    match decide_restart(&job, end, &graces.retry) {
+        RetryDecision::No { why } => {
+            job.close_attempt(Verdict::new(Outcome::Error, &why, now));
+            job.end(ended.status, ended.message(Some((&why, None))), now);
+            Ending::Ended(job)
+        }
+        RetryDecision::Yes { wait, why } => {
+            let message = format!("Attempt {} ended. {why}", attempt.no.get());
+            job.await_retry(Verdict::new(Outcome::Retried, &why, now), message);
+            Ending::Retry { job, due_at: now + wait }
+        }
     }
 }
 

@@ -11,7 +11,10 @@ mod rules;
 use remote::script;
 use slurm::{ExitCode, NodeName, SlurmState, node_list};
 
-use crate::run::evidence::{ENDED_BY_TERM, SIGTERM};
+use crate::{
+    request::restart::RestartCause,
+    run::evidence::{ENDED_BY_TERM, SIGTERM},
+};
 
 use matching::matches;
 
@@ -99,6 +102,8 @@ pub(crate) struct Evidence<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Diagnosis {
     pub cause: Cause,
+    /// What a restart policy calls the failure.
+    pub end: RestartCause,
     /// The rule, or Slurm's state in lower case: failures with the same signature are the same fault.
     pub signature: String,
     pub why: String,
@@ -108,9 +113,15 @@ pub(crate) struct Diagnosis {
 }
 
 impl Diagnosis {
-    fn of(evidence: &Evidence<'_>, cause: Cause, signature: &str, why: &str, line: Option<String>) -> Self {
+    fn of(
+        evidence: &Evidence<'_>,
+        (cause, end): (Cause, RestartCause),
+        signature: &str,
+        why: &str,
+        line: Option<String>,
+    ) -> Self {
         let nodes = blamed(evidence, line.as_deref());
-        Self { cause, signature: signature.to_owned(), why: why.to_owned(), line, nodes }
+        Self { cause, end, signature: signature.to_owned(), why: why.to_owned(), line, nodes }
     }
 }
 
@@ -131,7 +142,12 @@ const CONCLUSIVE_STATES: [(SlurmState, Cause, &str); 6] = [
 
 fn by_state(evidence: &Evidence<'_>) -> Option<Diagnosis> {
     let (state, cause, why) = CONCLUSIVE_STATES.iter().find(|(state, ..)| Some(state) == evidence.state)?;
-    Some(Diagnosis::of(evidence, *cause, &state.as_str().to_ascii_lowercase(), why, None))
+    let end = match state {
+        SlurmState::NodeFail => RestartCause::NodeFailure,
+        SlurmState::BootFail => RestartCause::BootFailure,
+        _ => RestartCause::LaunchFailure,
+    };
+    Some(Diagnosis::of(evidence, (*cause, end), &state.as_str().to_ascii_lowercase(), why, None))
 }
 
 /// The exit codes of our script and of slurmstepd: the job's program did not run, or was ended.
@@ -189,7 +205,8 @@ fn by_exit(evidence: &Evidence<'_>) -> Option<Diagnosis> {
     // The log names the node.
     let line = if signature == NODE_FAILED { matches(evidence.logs) } else { Vec::new() };
     let line = line.into_iter().find(|(rule, ..)| rule.id == "slurm-step").map(|(_, line, _)| line);
-    Some(Diagnosis::of(evidence, Cause::Infrastructure, signature, why, line))
+    let end = if signature == NODE_FAILED { RestartCause::NodeFailure } else { RestartCause::LaunchFailure };
+    Some(Diagnosis::of(evidence, (Cause::Infrastructure, end), signature, why, line))
 }
 
 const NODE_FAILED: &str = "node-failed";
@@ -208,7 +225,7 @@ fn by_logs_and_nodes(evidence: &Evidence<'_>) -> Option<Diagnosis> {
         .map(|(rule, line, _)| (rule, rule.fault.cause(evidence.image), line))
         .collect();
     let from_rule = |(rule, cause, line): &(&Rule, Cause, String)| {
-        Diagnosis::of(evidence, *cause, rule.id, rule.why, Some(line.clone()))
+        Diagnosis::of(evidence, (*cause, RestartCause::Infrastructure), rule.id, rule.why, Some(line.clone()))
     };
     if let Some(certain) = found.iter().find(|(_, cause, _)| *cause != Cause::Infrastructure) {
         return Some(from_rule(certain));
@@ -216,6 +233,7 @@ fn by_logs_and_nodes(evidence: &Evidence<'_>) -> Option<Diagnosis> {
     if let [node, ..] = evidence.unhealthy {
         return Some(Diagnosis {
             cause: Cause::Infrastructure,
+            end: RestartCause::NodeFailure,
             signature: "node-unhealthy".to_owned(),
             why: format!("Slurm reports node {} as {}", node.name, node.state),
             line: None,

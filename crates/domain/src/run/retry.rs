@@ -3,11 +3,13 @@
 use std::collections::BTreeSet;
 
 use chrono::TimeDelta;
-use slurm::NodeName;
+use remote::{Markers, script::EXIT_LIMIT};
+use slurm::{NodeName, SlurmState};
 
 use crate::{
     clock::Timestamp,
-    job::{identity::JobId, stored::Job},
+    job::stored::Job,
+    request::restart::RestartCause,
     run::{
         diagnosis::{Cause, Diagnosis},
         exclusion::{excluded, names},
@@ -43,6 +45,12 @@ pub(crate) fn decide_retry(
     if found.cause == Cause::User {
         return no(format!("Not retried: {}.", found.why));
     }
+    if !job.spec.restart.on.contains(&found.end) {
+        return no(format!("Not retried: `restart.on` does not list this end: {}.", found.why));
+    }
+    if let Some(why) = used_up(job) {
+        return no(why);
+    }
     let same = || job.failures.iter().filter(|past| past.signature == found.signature);
     if found.cause == Cause::CachedFile && same().count() >= SAME_FAULT_FILES {
         return no(format!(
@@ -62,16 +70,15 @@ pub(crate) fn decide_retry(
             found.why
         ));
     }
-    let budget = job.spec.max_retries;
-    if job.retry_count >= budget {
+    let (retry, budget) = (failed_attempts(job), job.spec.max_retries);
+    if retry > budget {
         return no(format!("Not retried: all {budget} retries are used: {}.", found.why));
     }
-    let wait = wait(job.id, job.retry_count, terms);
+    let wait = wait(job, retry, terms);
     let exclusions = match excluded(job, terms, spare, now).as_slice() {
         [] => String::new(),
         nodes => format!(", excluding {}", names(nodes)),
     };
-    let retry = job.retry_count + 1;
     let remedy = if found.cause == Cause::CachedFile { "; the cache is checked first" } else { "" };
     let why = format!(
         "Retrying in {} s (retry {retry} of {budget}){exclusions}: {}{remedy}.",
@@ -81,130 +88,90 @@ pub(crate) fn decide_retry(
     RetryDecision::Yes { wait, why }
 }
 
-/// The wait doubles with each retry, and differs by up to a fifth between jobs, so that a hundred jobs that failed
+/// A run that ended sooner did nothing: restarts after such runs count as those after failures.
+const SHORT_RUN: u32 = 10;
+
+/// How a run ended, in a clause, if its owner wants the job to go on after that. A run that has reported a failure has not been
+/// interrupted.
+pub(crate) fn planned_end(job: &Job, markers: &Markers) -> Option<String> {
+    let (run, restart) = (&job.run, &job.spec.restart);
+    if run.progress.has_failed() || run.kill_reason.is_some() {
+        return None;
+    }
+    let code = run.exit.filter(|exit| exit.signal == 0).map(|exit| exit.code);
+    let listed = |end: &RestartCause, why: &str| restart.on.contains(end).then(|| why.to_owned());
+    match run.state {
+        Some(SlurmState::Timeout) => listed(&RestartCause::Timeout, "it reached its time limit"),
+        Some(SlurmState::Preempted) => {
+            listed(&RestartCause::Preempted, "a job of higher priority took its nodes")
+        }
+        Some(SlurmState::Failed) | None if markers.limited && code == Some(EXIT_LIMIT) => {
+            listed(&RestartCause::Timeout, "it reached its own time limit")
+        }
+        Some(SlurmState::Failed) | None => {
+            let code = code.filter(|code| restart.exit_codes.contains(code))?;
+            Some(format!("it exited with code {code}"))
+        }
+        _ => None,
+    }
+}
+
+/// Decides whether a job goes on after a [`planned_end`]. `job.failures` already includes it if the run was short.
+pub(crate) fn decide_restart(job: &Job, end: &str, terms: &RetryTerms) -> RetryDecision {
+    let no = |why: String| RetryDecision::No { why };
+    if let Some(why) = used_up(job) {
+        return no(why);
+    }
+    let (failed, budget) = (failed_attempts(job), job.spec.max_retries);
+    let is_short = was_short(job);
+    if is_short && failed > budget {
+        return no(format!(
+            "Not restarted: all {budget} restarts after runs of less than {SHORT_RUN} s are used."
+        ));
+    }
+    let wait = if is_short { wait(job, failed, terms) } else { job.spec.restart.delay().unwrap_or_default() };
+    let left = job.spec.restart.seconds_left(job.run.used_seconds());
+    let left = left.map(|left| format!("; {} of its total time are left", shown(left)));
+    let when = if wait.is_zero() { String::new() } else { format!(" in {} s", wait.num_seconds()) };
+    RetryDecision::Yes { wait, why: format!("Restarting{when}: {end}{}.", left.unwrap_or_default()) }
+}
+
+/// Whether the run ended before it can have done anything.
+pub(crate) fn was_short(job: &Job) -> bool {
+    job.run.used_seconds() - job.run.ran_before < SHORT_RUN
+}
+
+/// Why the job may not go on, if it has run as long as it may.
+fn used_up(job: &Job) -> Option<String> {
+    let left = job.spec.restart.seconds_left(job.run.used_seconds())?;
+    let all = shown(job.spec.restart.max_total_seconds?);
+    (left < SHORT_RUN)
+        .then(|| format!("Not restarted: it has run for all {all} of `restart.max_total_hours`."))
+}
+
+fn shown(seconds: u32) -> String {
+    match seconds {
+        0..600 => format!("{seconds} s"),
+        600..36_000 => format!("{} min", seconds / 60),
+        _ => format!("{} hours", seconds / 3600),
+    }
+}
+
+/// The attempts that failed since the owner last retried the job, with the present one.
+fn failed_attempts(job: &Job) -> u32 {
+    let attempts: BTreeSet<u32> = job.failures.iter().map(|past| past.attempt).collect();
+    u32::try_from(attempts.len()).unwrap_or(u32::MAX)
+}
+
+/// The wait doubles with each failure, and differs by up to a fifth between jobs, so that a hundred jobs that failed
 /// together are not retried together.
-fn wait(job: JobId, retries: u32, terms: &RetryTerms) -> TimeDelta {
-    let doubled = terms.first_wait.num_milliseconds().saturating_mul(1_i64 << retries.min(20));
-    let bounded = doubled.min(terms.longest_wait.num_milliseconds());
-    let spread = i64::try_from(job.get().as_u128() % 401).unwrap_or(200) - 200;
+fn wait(job: &Job, failed: u32, terms: &RetryTerms) -> TimeDelta {
+    let first = job.spec.restart.delay().unwrap_or(terms.first_wait).num_milliseconds();
+    let doubled = first.saturating_mul(1_i64 << failed.saturating_sub(1).min(20));
+    let bounded = doubled.min(terms.longest_wait.num_milliseconds().max(first));
+    let spread = i64::try_from(job.id.get().as_u128() % 401).unwrap_or(200) - 200;
     TimeDelta::milliseconds(bounded + bounded * spread / 1000)
 }
 
 #[cfg(test)]
-mod tests {
-    use chrono::DateTime;
-
-    use super::*;
-    use crate::{fixtures::submitted_job, job::attempt::PastFailure};
-
-    const T0: Timestamp = DateTime::UNIX_EPOCH;
-
-    fn broken() -> Diagnosis {
-        Diagnosis {
-            cause: Cause::Infrastructure,
-            signature: "node_fail".to_owned(),
-            why: "a node of the job failed".to_owned(),
-            line: None,
-            nodes: vec!["node01".parse().unwrap()],
-        }
-    }
-
-    fn failed_on(names: &[&str]) -> Job {
-        let mut job = submitted_job();
-        for (no, name) in (1..).zip(names) {
-            job.failures.push(PastFailure {
-                attempt: no,
-                task: 0,
-                slurm_id: None,
-                signature: "node_fail".to_owned(),
-                nodes: vec![name.parse().unwrap()],
-                at: T0,
-                allowed_again: false,
-            });
-        }
-        job
-    }
-
-    fn decide(job: &Job, found: Option<&Diagnosis>) -> RetryDecision {
-        decide_retry(job, found, &RetryTerms::default(), None, T0)
-    }
-
-    #[test]
-    fn a_failed_node_is_excluded_and_named() {
-        let why = match decide(&failed_on(&["node01"]), Some(&broken())) {
-            RetryDecision::Yes { why, .. } => why,
-            other @ RetryDecision::No { .. } => panic!("{other:?}"),
-        };
-        assert_eq!(why, "Retrying in 12 s (retry 1 of 10), excluding node01: a node of the job failed.");
-    }
-
-    #[test]
-    fn a_failed_node_that_cannot_be_spared_is_not_excluded() {
-        let decision =
-            decide_retry(&failed_on(&["node01"]), Some(&broken()), &RetryTerms::default(), Some(0), T0);
-        assert!(
-            matches!(decision, RetryDecision::Yes { why, .. } if why.starts_with("Retrying in 12 s (retry 1 of 10): "))
-        );
-    }
-
-    #[test]
-    fn a_fault_of_the_job_is_not_retried() {
-        let found = Diagnosis { cause: Cause::User, why: "its batch is too large".to_owned(), ..broken() };
-        let why = "Not retried: its batch is too large.".to_owned();
-        assert_eq!(decide(&failed_on(&[]), Some(&found)), RetryDecision::No { why });
-    }
-
-    #[test]
-    fn an_unknown_failure_is_not_retried() {
-        assert!(matches!(decide(&failed_on(&[]), None), RetryDecision::No { .. }));
-    }
-
-    #[test]
-    fn the_same_fault_on_three_nodes_ends_the_retries() {
-        assert!(matches!(decide(&failed_on(&["a", "b", "b"]), Some(&broken())), RetryDecision::Yes { .. }));
-        let stopped = decide(&failed_on(&["a", "b", "c"]), Some(&broken()));
-        assert!(matches!(stopped, RetryDecision::No { why } if why.contains("3 different nodes (a, b, c)")));
-    }
-
-    #[test]
-    fn a_cached_file_that_never_works_ends_the_retries() {
-        let found = Diagnosis {
-            cause: Cause::CachedFile,
-            why: "the file of the image is damaged".to_owned(),
-            nodes: Vec::new(),
-            ..broken()
-        };
-        let decision = decide(&failed_on(&["a", "a"]), Some(&found));
-        assert!(
-            matches!(&decision, RetryDecision::Yes { why, .. } if why.ends_with("is damaged; the cache is checked first.")),
-            "{decision:?}"
-        );
-        let stopped = decide(&failed_on(&["a", "a", "a"]), Some(&found));
-        assert!(matches!(stopped, RetryDecision::No { why } if why.contains("could not be used 3 times")));
-    }
-
-    #[test]
-    fn different_faults_on_three_nodes_do_not_end_the_retries() {
-        let mut job = failed_on(&["a", "b", "c"]);
-        "xid".clone_into(&mut job.failures[0].signature);
-        assert!(matches!(decide(&job, Some(&broken())), RetryDecision::Yes { .. }));
-    }
-
-    #[test]
-    fn the_budget_ends_the_retries() {
-        let mut job = failed_on(&["a"]);
-        job.retry_count = job.spec.max_retries;
-        assert!(
-            matches!(decide(&job, Some(&broken())), RetryDecision::No { why } if why.contains("all 10 retries"))
-        );
-    }
-
-    #[test]
-    fn waits_double_up_to_a_bound_and_differ_between_jobs() {
-        let terms = RetryTerms::default();
-        let waits: Vec<_> = [0, 1, 2, 9].map(|n| wait(submitted_job().id, n, &terms).num_seconds()).to_vec();
-        assert_eq!(waits, [12, 24, 48, 480]);
-        let other = JobId::new(uuid::Uuid::from_u128(400));
-        assert_eq!(wait(other, 0, &terms).num_seconds(), 18);
-    }
-}
+mod tests;

@@ -101,7 +101,6 @@ impl TaskTemplate {
         let mut job = self.task(attempt, &ended.run);
         job.phase = Phase::Finishing;
         job.finishing_since = Some(ended.since);
-        job.retry_count = ended.retries;
         job.failures.clone_from(&ended.failures);
         let known = job.failures.len();
         let mut ending = conclude(&job, found, graces, now);
@@ -144,8 +143,6 @@ pub struct EndedRun {
     pub run: Run,
     /// Since when it is over.
     pub since: Timestamp,
-    /// How often its task was retried before.
-    pub retries: u32,
     /// The failures of its task before.
     pub failures: Vec<PastFailure>,
 }

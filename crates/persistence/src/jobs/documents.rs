@@ -115,6 +115,7 @@ pub(crate) fn run_document(job: JobId, attempt: AttemptNo, run: &Run) -> Value {
         "ended_at": run.ended_at,
         "missing_since": run.missing_since,
         "requeues": run.requeues,
+        "ran_before": run.ran_before,
         "waits_again": run.waits_again,
         "source": run.source,
         "over": run.is_over,

@@ -39,7 +39,7 @@ macro_rules! select_attempts {
                     r.status_files::text as \"status_files?\", r.progress::text as \"progress?\",
                     r.activity::text as activity, r.kill_reason, r.queued_since, r.estimated_start,
                     r.started_at as run_started_at, r.ended_at, r.missing_since, r.requeues as \"requeues?\",
-                    r.waits_again as \"waits_again?\", r.source as run_source, r.over as \"over?\"
+                    r.ran_before, r.waits_again as \"waits_again?\", r.source as run_source, r.over as \"over?\"
              from jobs j left join slurm_metadata a on a.job_id = j.id and " + $which + "
              left join runs r on r.job_id = j.id and r.attempt = a.attempt and r.task = 0
              " + $tail
@@ -114,6 +114,7 @@ pub(crate) struct JobRow {
     pub(crate) ended_at: Option<Timestamp>,
     pub(crate) missing_since: Option<Timestamp>,
     pub(crate) requeues: Option<i32>,
+    pub(crate) ran_before: Option<i32>,
     pub(crate) waits_again: Option<bool>,
     pub(crate) run_source: Option<String>,
     pub(crate) over: Option<bool>,
@@ -231,6 +232,7 @@ fn run(row: &mut JobRow) -> Result<Run> {
         ended_at: row.ended_at,
         missing_since: row.missing_since,
         requeues: stored.number("requeues", row.requeues.unwrap_or_default())?,
+        ran_before: stored.number("ran_before", row.ran_before.unwrap_or_default())?,
         waits_again: row.waits_again.unwrap_or_default(),
         source: stored.parse_any("source", row.run_source.as_ref())?,
         is_over: row.over.unwrap_or_default(),

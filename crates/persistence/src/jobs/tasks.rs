@@ -16,26 +16,25 @@ use crate::{
         rows::{self, select_attempts},
     },
     store::Store,
-    values::{StoredRow, count},
+    values::StoredRow,
 };
 
 pub(crate) mod ended;
 pub(crate) mod newest;
 pub(crate) mod polled;
 
-/// Selects whole runs; `$first` comes before the columns, `$retries` is how often the task was retried before, and `$tail` is the rest of
-/// the statement.
+/// Selects whole runs; `$first` comes before the columns, and `$tail` is the rest of the statement.
 ///
 /// A macro, because the checked SQL macros take literals only, and the list of columns is the same everywhere.
 macro_rules! select_runs {
-    ($name:literal, $first:literal, $retries:literal, $tail:literal $(, $arg:expr)* $(,)?) => {
+    ($name:literal, $first:literal, $tail:literal $(, $arg:expr)* $(,)?) => {
         sqlx::query_as!(
             $crate::jobs::tasks::RunRow,
             "-- " + $name + "
              select " + $first + " r.job_id, r.attempt, r.task, r.slurm_state, r.exit_code, r.exit_signal, r.nodes, r.reason, r.partition,
                     r.status_files::text as \"status_files!\", r.progress::text as \"progress!\", r.activity::text as activity,
                     r.kill_reason, r.queued_since, r.estimated_start, r.started_at, r.ended_at, r.missing_since,
-                    r.requeues, r.waits_again, r.source, r.over, r.over_since, " + $retries + " as \"retries!\"
+                    r.requeues, r.ran_before, r.waits_again, r.source, r.over, r.over_since
              from runs r " + $tail
             $(, $arg)*
         )
@@ -63,15 +62,15 @@ struct RunRow {
     ended_at: Option<Timestamp>,
     missing_since: Option<Timestamp>,
     requeues: i32,
+    ran_before: Option<i32>,
     waits_again: bool,
     source: Option<String>,
     over: bool,
     over_since: Option<Timestamp>,
-    retries: i64,
 }
 
 impl RunRow {
-    fn read(self) -> Result<(JobId, AttemptNo, Run, Option<Timestamp>, u32)> {
+    fn read(self) -> Result<(JobId, AttemptNo, Run, Option<Timestamp>)> {
         let key = format!("{}/{}/{}", self.job_id, self.attempt, self.task);
         let stored = StoredRow::of("runs", &key);
         let run = Run {
@@ -91,23 +90,18 @@ impl RunRow {
             ended_at: self.ended_at,
             missing_since: self.missing_since,
             requeues: stored.number("requeues", self.requeues)?,
+            ran_before: stored.number("ran_before", self.ran_before.unwrap_or_default())?,
             waits_again: self.waits_again,
             source: stored.parse_any("source", self.source.as_ref())?,
             is_over: self.over,
             results: None,
         };
-        Ok((
-            JobId::new(self.job_id),
-            stored.attempt_no(self.attempt)?,
-            run,
-            self.over_since,
-            count(self.retries),
-        ))
+        Ok((JobId::new(self.job_id), stored.attempt_no(self.attempt)?, run, self.over_since))
     }
 }
 
 /// The runs that can be read: one that cannot does not hold up the others.
-fn readable(rows: Vec<RunRow>) -> impl Iterator<Item = (JobId, AttemptNo, Run, Option<Timestamp>, u32)> {
+fn readable(rows: Vec<RunRow>) -> impl Iterator<Item = (JobId, AttemptNo, Run, Option<Timestamp>)> {
     rows.into_iter().filter_map(|row| {
         row.read()
             .inspect_err(|error| tracing::error!(%error, "a stored run cannot be read; it is skipped"))

@@ -36,6 +36,7 @@ mod pipelines;
 mod preflight;
 mod requests;
 mod restart;
+mod restarts;
 mod rpc_budget;
 mod script;
 mod secrets;

@@ -34,7 +34,15 @@ impl TaskPolls for MemoryStore {
             let running = row.tasks.iter().filter(|(_, task)| !task.run.is_over);
             let runs = running.map(|((attempt, _), task)| (no(*attempt), task.run.clone())).collect();
             let superseded = row.tasks.iter().filter(|(_, run)| run.superseded);
-            let earlier = superseded.map(|((_, task), row)| (*task, row.run.clone())).collect();
+            let retried_at = row.job.array.as_ref().map_or(0, |array| array.retried_at);
+            let carried = |((attempt, task), row): (&(u32, u32), &TaskRow)| {
+                let mut run = row.run.clone();
+                if *attempt <= retried_at {
+                    run.forget_time();
+                }
+                (*task, run)
+            };
+            let earlier = superseded.map(carried).collect();
             ActiveArray { job: row.current(), runs, seen, earlier }
         };
         Ok(tables.jobs.values().filter(active).map(array).collect())
@@ -85,16 +93,11 @@ impl TaskRecords for MemoryStore {
         let mut ended = Vec::new();
         for job in jobs {
             let Some(row) = tables.jobs.get(&job.id) else { continue };
-            let retried_at = row.job.array.as_ref().map_or(0, |array| array.retried_at);
             let open = row.tasks.iter().filter(|(_, task)| task.run.is_over && task.outcome.is_none());
             ended.extend(open.map(|((attempt, task), found)| {
-                let earlier = row.tasks.iter().filter(|((other, number), known)| {
-                    number == task && *other > retried_at && known.outcome == Some(TaskOutcome::Retried)
-                });
-                let retries = u32::try_from(earlier.count()).unwrap_or(u32::MAX);
                 let failures = job.failures.iter().filter(|past| past.task == *task).cloned().collect();
                 let since = found.over_since.unwrap_or(Timestamp::UNIX_EPOCH);
-                let ended = EndedRun { run: found.run.clone(), since, retries, failures };
+                let ended = EndedRun { run: found.run.clone(), since, failures };
                 EndedTask { job: job.id, attempt: no(*attempt), ended }
             }));
         }

@@ -26,6 +26,7 @@ use crate::{
         needs::needs,
         options::{contradictions, moments, options},
         program::ProgramSettings,
+        restart::Restart,
         results::{check_logs, result_rules},
         secret::Secrets,
         text::Label,
@@ -74,6 +75,7 @@ impl JobSpec {
         let (begin, deadline) = moments(&request, &mut faults);
         let resources = resources(&request, cluster, &own, &mut faults);
         let master_port = master_port(request.resources.master_port, &mut faults);
+        let restart = Restart::from_request(&mut request, &mut faults);
         let max_retries = max_retries(request.retry.max_retries, cluster, &mut faults);
         let use_requeue = request.use_requeue.unwrap_or(cluster.retries.use_requeue);
         let timeout_minutes = timeout_minutes(request.timeout_minutes, &mut faults);
@@ -146,6 +148,7 @@ impl JobSpec {
                     master_port,
                     program,
                     max_retries,
+                    restart,
                     use_requeue,
                     timeout_minutes,
                     mounts,

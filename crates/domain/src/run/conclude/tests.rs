@@ -15,6 +15,7 @@ mod image_files;
 mod launches;
 mod limits;
 mod messages;
+mod restarts;
 mod results;
 mod runs;
 mod self_cancel;

@@ -65,9 +65,6 @@ impl TaskRecords for Store {
         let rows = select_runs!(
             "jobs::tasks::ended_tasks",
             "",
-            "(select count(*) from runs b
-              where b.job_id = r.job_id and b.task = r.task and b.outcome = 'retried'
-                and b.attempt > (j.array_state ->> 'retried_at')::int)",
             "join jobs j on j.id = r.job_id
              where r.job_id = any($1) and j.array_state is not null and r.over and r.outcome is null
              order by r.over_since
@@ -79,11 +76,11 @@ impl TaskRecords for Store {
         .await?;
         let failures: HashMap<JobId, &[PastFailure]> =
             jobs.iter().map(|job| (job.id, job.failures.as_slice())).collect();
-        let ended = readable(rows).map(|(job, attempt, run, since, retries)| {
+        let ended = readable(rows).map(|(job, attempt, run, since)| {
             let known = failures.get(&job).copied().unwrap_or_default();
             let failures = known.iter().filter(|past| past.task == run.task).cloned().collect();
             let since = since.or(run.ended_at).unwrap_or(Timestamp::UNIX_EPOCH);
-            EndedTask { job, attempt, ended: EndedRun { run, since, retries, failures } }
+            EndedTask { job, attempt, ended: EndedRun { run, since, failures } }
         });
         Ok(ended.collect())
     }
@@ -109,7 +106,6 @@ impl TaskRecords for Store {
         let rows = select_runs!(
             "jobs::tasks::tended_runs",
             "",
-            "0::bigint",
             "join slurm_metadata a on a.job_id = r.job_id and a.attempt = r.attempt
              where r.job_id = any($1) and not r.over
                and (r.kill_reason is not null or r.progress ->> 'final_status_at' is not null

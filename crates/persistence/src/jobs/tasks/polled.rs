@@ -71,7 +71,6 @@ impl TaskPolls for Store {
         let runs = select_runs!(
             "jobs::tasks::active_arrays runs",
             "",
-            "0::bigint",
             "where r.job_id = any($1) and not r.over",
             &ids,
         )
@@ -80,7 +79,6 @@ impl TaskPolls for Store {
         let earlier = select_runs!(
             "jobs::tasks::active_arrays earlier",
             "distinct on (r.job_id, r.task)",
-            "0::bigint",
             "where r.job_id = any($1) and r.superseded order by r.job_id, r.task, r.attempt desc",
             &ids,
         )
@@ -105,8 +103,12 @@ impl TaskPolls for Store {
                 array.runs.push((attempt, run));
             }
         }
-        for (job, _, run, ..) in readable(earlier) {
+        for (job, attempt, mut run, ..) in readable(earlier) {
             if let Some(array) = arrays.get_mut(&job) {
+                let retried_at = array.job.array.as_ref().map_or(0, |array| array.retried_at);
+                if attempt.get() <= retried_at {
+                    run.forget_time();
+                }
                 array.earlier.insert(run.task, run);
             }
         }
@@ -165,11 +167,11 @@ impl TaskPolls for Store {
              on conflict (job_id, attempt, task) do update
              set (slurm_state, exit_code, exit_signal, nodes, reason, partition, status_files, progress, activity,
                   kill_reason, queued_since, estimated_start, started_at, ended_at, missing_since, requeues,
-                  waits_again, source, over, over_since) =
+                  ran_before, waits_again, source, over, over_since) =
                  (excluded.slurm_state, excluded.exit_code, excluded.exit_signal, excluded.nodes, excluded.reason,
                   excluded.partition, excluded.status_files, excluded.progress, excluded.activity,
                   excluded.kill_reason, excluded.queued_since, excluded.estimated_start, excluded.started_at,
-                  excluded.ended_at, excluded.missing_since, excluded.requeues, excluded.waits_again,
+                  excluded.ended_at, excluded.missing_since, excluded.requeues, excluded.ran_before, excluded.waits_again,
                   excluded.source, excluded.over, excluded.over_since)
              where not known.over",
             Value::from(runs),

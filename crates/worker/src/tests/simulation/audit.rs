@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use domain::{ArrayState, DesiredState, Job, JobId, NeedWhen, NewestRun, Outcome, Phase, Status, TaskStatus};
+use domain::{
+    ArrayState, DesiredState, Job, JobId, NeedWhen, NewestRun, Outcome, Phase, RestartCause, Status,
+    TaskStatus,
+};
 use persistence::JobEvent;
 use slurm::SlurmState;
 use testkit::{LivingCluster, MemoryStore, TrueJob, Truth, Turn, Word};
@@ -117,11 +120,44 @@ fn verdict(job: &Job, sent: &Sent, truth: &Truth) -> Option<String> {
         | Status::Pausing
         | Status::Resuming => return Some(format!("it has not ended: {}", job.status)),
     };
+    if let Some(wrong) = restarts(job, sent, truth) {
+        return Some(format!("{wrong}: {} ({}), {}", job.status, job.message, seen()));
+    }
     let unexecuted = job.status == Status::Done && last.is_some_and(|last| !last.executed);
     let outcome = attempt.and_then(|attempt| Some(attempt.verdict.as_ref()?.outcome));
     let untold = job.status == Status::Done && outcome != Some(Outcome::Done);
     (wrong || unexecuted || untold)
         .then(|| format!("it is {} ({}), but {}; wishes: {:?}", job.status, job.message, seen(), sent.wishes))
+}
+
+/// A job goes on after a time limit or a preemption if its policy says so, and only then.
+fn restarts(job: &Job, sent: &Sent, truth: &Truth) -> Option<&'static str> {
+    let interrupted = |run: &&TrueJob| {
+        let listed = match run.state {
+            Some(SlurmState::Timeout) => RestartCause::Timeout,
+            Some(SlurmState::Preempted) => RestartCause::Preempted,
+            _ => return false,
+        };
+        job.spec.restart.on.contains(&listed)
+            && !run.lost
+            && !matches!(run.word, Some(Word::Success | Word::Failure))
+    };
+    let name = job.attempt.as_ref().map(|attempt| attempt.token.as_str());
+    let own = || truth.jobs.values().filter(|run| run.owner == Some(job.id.get()) && run.executed);
+    let (last, before): (Vec<_>, Vec<_>) = own().partition(|run| Some(run.name.as_str()) == name);
+    let is_used_up = job.message.contains("Not restarted") || job.spec.restart.max_total_seconds.is_some();
+    if matches!(job.status, Status::Error | Status::Canceled)
+        && sent.wishes.is_empty()
+        && !is_used_up
+        && last.iter().any(interrupted)
+    {
+        return Some("it ended, and its policy says that it goes on");
+    }
+    let is_default =
+        job.spec.restart.max_total_seconds.is_none() && !job.spec.restart.on.contains(&RestartCause::Timeout);
+    let timed_out = before.iter().any(|run| run.state == Some(SlurmState::Timeout) && !run.lost);
+    (is_default && sent.wishes.is_empty() && timed_out)
+        .then_some("it went on after a time limit, without a policy for that")
 }
 
 /// Whether each task's end is the one that it really had, and the job's end follows from them.

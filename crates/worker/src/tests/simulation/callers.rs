@@ -6,8 +6,8 @@ use std::{
 };
 
 use domain::{
-    ArrayState, ArrayTasks, Clock, DesiredState, Job, JobArray, JobId, Need, NeedWhen, Phase, Secrets,
-    Status, TaskStatus, Work,
+    ArrayState, ArrayTasks, Clock, DesiredState, Job, JobArray, JobId, Need, NeedWhen, Phase, RestartCause,
+    Secrets, Status, TaskStatus, Work,
 };
 use persistence::{Inserted, NewJob, Requested};
 use slurm::TaskSet;
@@ -119,6 +119,12 @@ impl Callers {
             let tasks = ArrayTasks::Indices(tasks.parse().unwrap_or_default());
             job.spec.array = Some(JobArray { tasks, max_parallel: None });
             job.array = ArrayState::of(&job.spec);
+        }
+        if self.world.dice(|dice| dice.chance(300)) {
+            let restart = &mut job.spec.restart;
+            restart.on.extend([RestartCause::Timeout, RestartCause::Preempted]);
+            let times = [None, None, Some(60), Some(300)];
+            restart.max_total_seconds = self.world.dice(|dice| dice.one_of(&times));
         }
         if self.world.dice(|dice| dice.chance(200)) {
             job.spec.image = "nvcr.io/nvidia/tao/tao-toolkit:6.0.0-pyt".parse().ok();
