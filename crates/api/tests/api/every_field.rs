@@ -48,6 +48,10 @@ fn requests() -> [Value; 7] {
         json!({
             "command": "true", "launcher": {"kind": "torchrun", "nproc_per_node": 2}, "setup": ["module load cuda"],
             "files": {"config/a.json": {"json": [1]}}, "workdir": "/lustre/code",
+            "restart": {
+                "on": ["timeout", "preempted", {"exit_code": [75]}], "max_infrastructure": 3, "max_total_hours": 72.0,
+                "delay_seconds": 60,
+            },
         }),
         json!({
             "needs": [{"job": "0f8fad5b-d9cb-469f-a165-70867728950e", "when": "finished", "name": "first"}],
@@ -58,7 +62,10 @@ fn requests() -> [Value; 7] {
 }
 
 /// Those that come back under the name under which they were given.
-const SHOWN: [&str; 37] = [
+const SHOWN: [&str; 40] = [
+    "/restart/max_total_hours",
+    "/restart/delay_seconds",
+    "/restart/on",
     "/needs",
     "/array/max_parallel",
     "/id",

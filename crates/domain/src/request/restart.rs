@@ -6,7 +6,6 @@ use chrono::TimeDelta;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::body::{JobRequest, RetryBudget};
 use crate::{cluster::resources::Resources, violation::Faults};
 
 /// When the service makes another attempt. The job's own failures end it, unless `on` lists their exit code.
@@ -61,7 +60,7 @@ pub struct Restart {
     pub delay_seconds: Option<u32>,
 }
 
-/// The default of `max_total_hours`: NeMo's launcher has the same.
+/// The default of `max_total_hours`: five days.
 const MAX_TOTAL_HOURS: f64 = 120.0;
 
 impl Default for Restart {
@@ -73,23 +72,28 @@ impl Default for Restart {
 }
 
 impl Restart {
-    pub(super) fn from_request(request: &mut JobRequest, faults: &mut Faults) -> Self {
-        let Some(asked) = request.restart.take() else { return Self::default() };
+    /// The policy; `max_retries` is the other name of its `max_infrastructure`.
+    pub(super) fn from_request(
+        asked: Option<RestartRequest>,
+        max_retries: &mut Option<u32>,
+        faults: &mut Faults,
+    ) -> Self {
+        let Some(asked) = asked else { return Self::default() };
         if let Some(most) = asked.max_infrastructure {
-            if request.retry.max_retries.is_some_and(|other| other != most) {
+            if max_retries.is_some_and(|other| other != most) {
                 let detail = "contradicts retry.max_retries, which is another name for it; give one of them";
                 faults.add("/restart/max_infrastructure", "contradiction", detail);
             }
-            let most = faults.within("/restart/max_infrastructure", most, 0..=100);
-            request.retry = RetryBudget { max_retries: Some(most) };
+            *max_retries = Some(faults.within("/restart/max_infrastructure", most, 0..=100));
         }
         let mut restart = Self::default();
         if let Some(on) = asked.on {
             restart.on.clear();
             for cause in on {
-                match cause {
-                    RestartCause::ExitCode(codes) => restart.exit_codes.extend(codes),
-                    cause => drop(restart.on.insert(cause)),
+                if let RestartCause::ExitCode(codes) = cause {
+                    restart.exit_codes.extend(codes);
+                } else {
+                    restart.on.insert(cause);
                 }
             }
             if restart.exit_codes.contains(&0) {
@@ -151,4 +155,63 @@ impl Restart {
 )]
 fn seconds(hours: f64) -> u32 {
     (hours * 3600.0).round() as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::violation::Violation;
+
+    fn asked(
+        restart: &Value,
+        mut max_retries: Option<u32>,
+    ) -> (Restart, Option<u32>, Vec<(String, &'static str)>) {
+        let asked = serde_json::from_value(restart.clone()).unwrap();
+        let mut faults = Faults::default();
+        let restart = Restart::from_request(asked, &mut max_retries, &mut faults);
+        let found = faults.0.into_iter().map(|Violation { pointer, code, .. }| (pointer, code));
+        (restart, max_retries, found.collect())
+    }
+
+    #[test]
+    fn without_a_policy_only_failures_of_the_infrastructure_are_retried() {
+        let (restart, _, faults) = asked(&Value::Null, None);
+        assert!(restart.is_default() && faults.is_empty());
+        assert!(
+            !restart.on.contains(&RestartCause::Timeout) && restart.on.contains(&RestartCause::NodeFailure)
+        );
+        assert_eq!(restart.seconds_left(u32::MAX), None);
+        let (restart, ..) = asked(&json!({"delay_seconds": 5}), None);
+        assert_eq!((restart.on, restart.max_total_seconds), (Restart::default().on, None));
+    }
+
+    #[test]
+    fn a_list_takes_the_place_of_the_default_and_what_may_go_on_for_ever_gets_a_limit() {
+        let (restart, retries, faults) =
+            asked(&json!({"on": ["timeout", {"exit_code": [75, 3]}], "max_infrastructure": 2}), None);
+        assert_eq!((faults.len(), retries), (0, Some(2)));
+        assert_eq!(restart.on, [RestartCause::Timeout].into());
+        assert_eq!(restart.exit_codes, [3, 75].into());
+        assert_eq!(restart.max_total_hours(), Some(120.0));
+        assert_eq!(restart.seconds_left(3600), Some(119 * 3600));
+        let (restart, ..) = asked(&json!({"on": ["node_failure"]}), None);
+        assert_eq!(restart.max_total_seconds, None);
+    }
+
+    #[test]
+    fn a_policy_that_cannot_be_meant_is_refused() {
+        let faults = |restart: Value| asked(&restart, Some(3)).2;
+        assert_eq!(faults(json!({"on": []})), [("/restart/on".to_owned(), "invalid")]);
+        assert_eq!(faults(json!({"on": [{"exit_code": [0]}]})), [("/restart/on".to_owned(), "invalid")]);
+        let hours = ("/restart/max_total_hours".to_owned(), "out_of_range");
+        assert_eq!(faults(json!({"max_total_hours": 0})).first(), Some(&hours));
+        assert_eq!(faults(json!({"max_total_hours": -1e300})), [hours]);
+        let twice = ("/restart/max_infrastructure".to_owned(), "contradiction");
+        assert_eq!(faults(json!({"max_infrastructure": 4})), [twice]);
+        assert_eq!(faults(json!({"max_infrastructure": 3})), []);
+        let delay = ("/restart/delay_seconds".to_owned(), "out_of_range");
+        assert_eq!(faults(json!({"delay_seconds": 86_401})), [delay]);
+    }
 }

@@ -131,23 +131,27 @@ pub(crate) fn diagnose(evidence: &Evidence<'_>) -> Option<Diagnosis> {
 }
 
 /// The Slurm states that show the cause by themselves.
-const CONCLUSIVE_STATES: [(SlurmState, Cause, &str); 6] = [
-    (SlurmState::NodeFail, Cause::Infrastructure, "a node of the job failed"),
-    (SlurmState::BootFail, Cause::Infrastructure, "a node could not be booted"),
-    (SlurmState::LaunchFailed, Cause::Infrastructure, "Slurm could not start the job on its nodes"),
-    (SlurmState::ReconfigFail, Cause::Infrastructure, "Slurm could not configure its nodes"),
-    (SlurmState::OutOfMemory, Cause::User, "the job used more memory than it requested"),
-    (SlurmState::Deadline, Cause::User, "its deadline has passed"),
-];
+const CONCLUSIVE_STATES: [(SlurmState, (Cause, RestartCause), &str); 6] = {
+    use Cause::{Infrastructure, User};
+    use RestartCause::{BootFailure, LaunchFailure, NodeFailure};
+    [
+        (SlurmState::NodeFail, (Infrastructure, NodeFailure), "a node of the job failed"),
+        (SlurmState::BootFail, (Infrastructure, BootFailure), "a node could not be booted"),
+        (
+            SlurmState::LaunchFailed,
+            (Infrastructure, LaunchFailure),
+            "Slurm could not start the job on its nodes",
+        ),
+        (SlurmState::ReconfigFail, (Infrastructure, LaunchFailure), "Slurm could not configure its nodes"),
+        (SlurmState::OutOfMemory, (User, LaunchFailure), "the job used more memory than it requested"),
+        (SlurmState::Deadline, (User, LaunchFailure), "its deadline has passed"),
+    ]
+};
 
 fn by_state(evidence: &Evidence<'_>) -> Option<Diagnosis> {
-    let (state, cause, why) = CONCLUSIVE_STATES.iter().find(|(state, ..)| Some(state) == evidence.state)?;
-    let end = match state {
-        SlurmState::NodeFail => RestartCause::NodeFailure,
-        SlurmState::BootFail => RestartCause::BootFailure,
-        _ => RestartCause::LaunchFailure,
-    };
-    Some(Diagnosis::of(evidence, (*cause, end), &state.as_str().to_ascii_lowercase(), why, None))
+    let (state, cause, why) =
+        CONCLUSIVE_STATES.into_iter().find(|(state, ..)| Some(state) == evidence.state)?;
+    Some(Diagnosis::of(evidence, cause, &state.as_str().to_ascii_lowercase(), why, None))
 }
 
 /// The exit codes of our script and of slurmstepd: the job's program did not run, or was ended.

@@ -75,7 +75,8 @@ impl JobSpec {
         let (begin, deadline) = moments(&request, &mut faults);
         let resources = resources(&request, cluster, &own, &mut faults);
         let master_port = master_port(request.resources.master_port, &mut faults);
-        let restart = Restart::from_request(&mut request, &mut faults);
+        let restart =
+            Restart::from_request(request.restart.take(), &mut request.retry.max_retries, &mut faults);
         let max_retries = max_retries(request.retry.max_retries, cluster, &mut faults);
         let use_requeue = request.use_requeue.unwrap_or(cluster.retries.use_requeue);
         let timeout_minutes = timeout_minutes(request.timeout_minutes, &mut faults);
