@@ -37,6 +37,7 @@ mod accepting;
 mod arrays;
 mod latency;
 mod peers;
+mod pipelines;
 mod polling;
 mod reading;
 mod running;
@@ -61,6 +62,7 @@ pub(crate) const SECTIONS: &[Section] = &[
     Section { name: "polling", title: "cost of a poll with pending jobs", run: polling::run },
     Section { name: "running", title: "cost of a poll with running jobs", run: running::run },
     Section { name: "arrays", title: "sweeps of many tasks", run: arrays::run },
+    Section { name: "pipelines", title: "pipelines of many jobs", run: pipelines::run },
     Section { name: "reading", title: "status, lists, and event streams", run: reading::run },
     Section { name: "accepting", title: "rate of POST /jobs", run: accepting::run },
     Section { name: "size", title: "a long history", run: size::run },

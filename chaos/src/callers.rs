@@ -41,12 +41,15 @@ impl Callers {
     /// Submits jobs until the run ends. Repeats each submission with the same id until it is accepted.
     pub(crate) fn submit(&self, seed: u64) {
         let mut rng = StdRng::seed_from_u64(seed);
+        let mut before = None;
         while !self.is_over() {
             if self.ledger.active() >= MAX_ACTIVE {
                 thread::sleep(PAUSE);
                 continue;
             }
-            self.submit_one(&plan(&mut rng, &self.run));
+            let job = plan(&mut rng, &self.run, before);
+            self.submit_one(&job);
+            before = Some(job.id);
             thread::sleep(self.every.mul_f64(rng.random_range(0.1..1.9)));
         }
     }
@@ -54,6 +57,7 @@ impl Callers {
     fn submit_one(&self, job: &Planned) {
         let record = JobRecord {
             kind: job.kind,
+            needs: job.needs,
             action: job.action,
             accepted: None,
             cancel_sent: None,

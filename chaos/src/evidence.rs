@@ -14,7 +14,7 @@ use crate::{
     repeat::repeat,
     sandbox::{Sandbox, run_dir},
     service::Service,
-    truth::{Case, ExitRecord, Reported, Row, Run},
+    truth::{Case, ExitRecord, Needed, Reported, Row, Run},
 };
 
 #[derive(Debug)]
@@ -83,10 +83,18 @@ pub(crate) fn gather(
                     queued: own.map(|(id, _)| *id).collect(),
                     disk_full: disk_full.clone(),
                     controller_killed,
+                    needed: None,
                     reported,
                 },
             ));
         }
+    }
+    let ends: HashMap<String, Needed> =
+        cases.iter().map(|(place, case)| (place.clone(), Needed::of(case))).collect();
+    for (place, case) in &mut cases {
+        let needs = place.parse().ok().and_then(|id: Uuid| jobs.get(&id)?.needs);
+        // A sweep has no case of its own.
+        case.needed = needs.and_then(|other| ends.get(&other.to_string()).cloned());
     }
     let known = |name: &str| job_of(name).is_none_or(|(id, _)| jobs.contains_key(&id));
     let unknown_jobs =

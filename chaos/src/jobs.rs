@@ -26,6 +26,10 @@ pub(crate) enum Kind {
     Steps,
     /// An array of [`TASKS`] short commands. The first run of one of them fails with a hardware error.
     Sweep,
+    /// A short command that needs the success of another job.
+    Needing,
+    /// A command whose first run ends with an exit code after which it goes on.
+    GoingOn,
 }
 
 /// The tasks of a sweep.
@@ -34,7 +38,7 @@ pub(crate) const TASKS: u32 = 4;
 const UNLUCKY: u32 = 1;
 
 /// The weight of each kind.
-const WEIGHTS: [(Kind, u32); 9] = [
+const WEIGHTS: [(Kind, u32); 11] = [
     (Kind::Short, 40),
     (Kind::Failing, 12),
     (Kind::HardwareFailure, 8),
@@ -44,6 +48,8 @@ const WEIGHTS: [(Kind, u32); 9] = [
     (Kind::Training, 15),
     (Kind::Steps, 10),
     (Kind::Sweep, 8),
+    (Kind::Needing, 10),
+    (Kind::GoingOn, 6),
 ];
 
 /// What its owner does with an active job.
@@ -62,6 +68,8 @@ pub(crate) struct Planned {
     pub(crate) id: Uuid,
     pub(crate) kind: Kind,
     pub(crate) action: OwnerAction,
+    /// The job that it needs.
+    pub(crate) needs: Option<Uuid>,
     pub(crate) body: Value,
 }
 
@@ -96,6 +104,8 @@ impl Kind {
             Self::Training => "training",
             Self::Steps => "steps",
             Self::Sweep => "sweep",
+            Self::Needing => "needing",
+            Self::GoingOn => "going-on",
         }
     }
 }
@@ -103,7 +113,8 @@ impl Kind {
 /// Writes what a node's kernel writes when a GPU fails.
 const XID: &str = "echo 'NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.' >&2";
 
-pub(crate) fn plan(rng: &mut StdRng, run: &str) -> Planned {
+/// `before`: a job that was planned before.
+pub(crate) fn plan(rng: &mut StdRng, run: &str, before: Option<Uuid>) -> Planned {
     let id = uuid::Builder::from_random_bytes(rng.random()).into_uuid();
     let kind = WEIGHTS.choose_weighted(rng, |(_, weight)| *weight).map_or(Kind::Short, |(kind, _)| *kind);
     let action = match rng.random_range(0..100) {
@@ -111,8 +122,12 @@ pub(crate) fn plan(rng: &mut StdRng, run: &str) -> Planned {
         20..32 => OwnerAction::Pause(rng.random_range(0.0..12.0)),
         _ => OwnerAction::Nothing,
     };
-    let body = body(rng, id, kind, &format!("{}/{id}", run_dir(run)), &format!("{}/kill", run_dir(run)));
-    Planned { id, kind, action, body }
+    let mut body = body(rng, id, kind, &format!("{}/{id}", run_dir(run)), &format!("{}/kill", run_dir(run)));
+    let needs = before.filter(|_| kind == Kind::Needing);
+    if let Some(other) = needs {
+        body["needs"] = json!([{"job": other}]);
+    }
+    Planned { id, kind, action, needs, body }
 }
 
 fn body(rng: &mut StdRng, id: Uuid, kind: Kind, notes: &str, kill: &str) -> Value {
@@ -120,7 +135,8 @@ fn body(rng: &mut StdRng, id: Uuid, kind: Kind, notes: &str, kill: &str) -> Valu
     let long = format!("work {}", rng.random_range(12..35_u32) * 10);
     let first = format!("if [ ! -e {notes}.first ]; then touch {notes}.first; ");
     let (work, code) = match kind {
-        Kind::Short | Kind::Steps => (short, 0),
+        Kind::Short | Kind::Steps | Kind::Needing => (short, 0),
+        Kind::GoingOn => (format!("{first}exit 75; fi; {short}"), 0),
         Kind::Failing => (format!("{short}; echo 'ValueError: num_classes must be 20' >&2"), 3),
         Kind::HardwareFailure => (format!("{first}{XID}; exit 1; fi; {short}"), 0),
         Kind::Sweep => {
@@ -148,6 +164,12 @@ fn body(rng: &mut StdRng, id: Uuid, kind: Kind, notes: &str, kill: &str) -> Valu
     });
     if kind == Kind::Sweep {
         body["array"] = json!({"indices": format!("0-{}", TASKS - 1), "max_parallel": 2});
+    }
+    if kind == Kind::GoingOn {
+        let all =
+            ["timeout", "preempted", "node_failure", "boot_failure", "launch_failure", "infrastructure"];
+        body["restart"] = json!({"on": all});
+        body["restart"]["on"].as_array_mut().into_iter().for_each(|on| on.push(json!({"exit_code": [75]})));
     }
     if kind == Kind::Steps {
         let command = body.as_object_mut().and_then(|body| body.remove("command"));

@@ -16,6 +16,8 @@ use crate::{
 #[derive(Debug, Clone)]
 pub(crate) struct JobRecord {
     pub(crate) kind: Kind,
+    /// The job that must succeed first.
+    pub(crate) needs: Option<Uuid>,
     pub(crate) action: OwnerAction,
     /// When the service answered 201.
     pub(crate) accepted: Option<f64>,

@@ -57,6 +57,27 @@ pub(crate) struct Case {
     /// The periods with a full disk, and whether the controller was ever killed and lost its state.
     pub(crate) disk_full: Vec<(f64, f64)>,
     pub(crate) controller_killed: bool,
+    /// The job that it needs, if that is no array.
+    pub(crate) needed: Option<Needed>,
+}
+
+/// A job that another one needs.
+#[derive(Debug, Clone)]
+pub(crate) struct Needed {
+    status: String,
+    /// When its work was done.
+    done_at: Option<f64>,
+}
+
+impl Needed {
+    pub(crate) fn of(case: &Case) -> Self {
+        let ends =
+            case.runs.iter().filter_map(|run| run.ended).filter(|(code, _)| *code == 0).map(|(_, at)| at);
+        Self {
+            status: case.reported.as_ref().map(|reported| reported.status.clone()).unwrap_or_default(),
+            done_at: ends.reduce(f64::min),
+        }
+    }
 }
 
 /// What the service reports.
@@ -96,12 +117,26 @@ impl Case {
         if let Some(ending) = self.ending() {
             found.push(ending);
         }
+        found.extend(self.too_early());
         if self.reported.as_ref().is_some_and(|reported| crate::ledger::is_final(&reported.status))
             && !self.queued.is_empty()
         {
             found.push(Finding::Orphan(format!("Slurm still has {:?}", self.queued)));
         }
         found
+    }
+
+    /// It began before the job that it needs was done.
+    fn too_early(&self) -> Option<Finding> {
+        let needed = self.needed.as_ref()?;
+        let began = self.runs.iter().map(|run| run.began).reduce(f64::min)?;
+        match needed.done_at {
+            Some(at) if at <= began + SLACK => None,
+            Some(_) => Some(Finding::Wrong("it began before the job that it needs was done".to_owned())),
+            // Its end may be unrecorded, for instance on a full disk.
+            None if needed.status == "Done" => None,
+            None => Some(Finding::Wrong(format!("it began, and the job that it needs is {}", needed.status))),
+        }
     }
 
     /// The time from the end on the cluster to the final status in the service.
@@ -246,7 +281,7 @@ impl Case {
             return None;
         }
         let lost_by_slurm = self.controller_killed && message.contains("no longer list the job");
-        let worn_out = message.contains("different nodes") || message.contains("retries are used");
+        let worn_out = message.contains("different nodes") || message.contains("are used");
         let on_a_full_disk = self.runs.iter().any(|run| {
             let end = self.end_of(run).unwrap_or(run.began + 120.0) + SLACK;
             self.disk_full.iter().any(|(from, to)| *from < end && *to > run.began - SLACK)
@@ -264,6 +299,11 @@ impl Case {
     }
 
     fn canceled(&self, message: &str) -> Option<Finding> {
+        let is_skipped =
+            self.needed.as_ref().is_some_and(|needed| needed.status != "Done") && self.runs.is_empty();
+        if is_skipped || (self.kind == Kind::Needing && self.needed.is_none() && self.runs.is_empty()) {
+            return None;
+        }
         let Some(requested) = self.cancel_sent else {
             return Some(Finding::Wrong(format!("Canceled without a request: {message}")));
         };

@@ -31,6 +31,7 @@ fn case(kind: Kind, status: &str) -> Case {
         queued: Vec::new(),
         disk_full: Vec::new(),
         controller_killed: false,
+        needed: None,
     }
 }
 
@@ -193,4 +194,16 @@ fn a_job_that_failed_because_of_the_cluster_is_not_a_defect_of_the_service() {
 #[test]
 fn a_finished_job_must_not_be_on_the_cluster() {
     assert_eq!(kinds(&Case { queued: vec![10], ..case(Kind::Short, "Done") }), ["orphan"]);
+}
+
+#[test]
+fn a_job_runs_after_the_one_that_it_needs_or_is_skipped() {
+    let after = |status: &str, done_at: Option<f64>| Some(Needed { status: status.to_owned(), done_at });
+    let done = |needed| Case { needed, ..case(Kind::Needing, "Done") };
+    assert!(kinds(&done(after("Done", Some(90.0)))).is_empty());
+    assert_eq!(kinds(&done(after("Done", Some(110.0)))), ["wrong"], "it began before");
+    assert_eq!(kinds(&done(after("Error", None))), ["wrong"], "it should not have begun");
+    let skipped = Case { runs: Vec::new(), rows: Vec::new(), ..case(Kind::Needing, "Canceled") };
+    assert!(kinds(&Case { needed: after("Canceled", None), ..skipped.clone() }).is_empty());
+    assert_eq!(kinds(&Case { needed: after("Done", Some(90.0)), ..skipped }), ["wrong"]);
 }

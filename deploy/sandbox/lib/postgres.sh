@@ -18,7 +18,8 @@ postgres_up() {
   rm -f "$data/postmaster.pid" "$SANDBOX_DIR"/run/postgres/.s.PGSQL.*
   launch --host postgres ctl "${as[@]}" "$bin/postgres" -D "$VIEW/state/postgres" \
     -p "$POSTGRES_PORT" -k "$VIEW/run/postgres" -c listen_addresses=127.0.0.1 \
-    -c fsync=off -c full_page_writes=off -c max_connections=300
+    -c fsync=off -c full_page_writes=off -c max_connections=300 \
+    -c shared_preload_libraries=pg_stat_statements -c pg_stat_statements.track=all
   # After a crash it replays its WAL first, which can take minutes. A dead server is detected at once.
   await_daemon postgres 600 postgres_sql 'select 1'
   [[ -n $(postgres_sql "select 1 from pg_database where datname = 'tao_slurm'") ]] ||

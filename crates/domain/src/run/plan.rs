@@ -98,6 +98,10 @@ fn plan_array(job: &Job, array: &ArrayState, now: Timestamp) -> Step {
         }
         (Phase::Ended, DesiredState::Delete) => Step::Purge,
         (Phase::Ended, _) | (Phase::Paused, DesiredState::Pause) => Step::Rest,
+        // If its owner has canceled all its tasks, it ends.
+        (Phase::Waiting, DesiredState::Run) if array.unsubmitted.without(&array.withdrawn).is_empty() => {
+            Step::Tend
+        }
         (Phase::Waiting, DesiredState::Run) => Step::AwaitNeeds,
         (
             Phase::Queued | Phase::ConvertingImage | Phase::Submitting | Phase::RetryWait | Phase::Paused,

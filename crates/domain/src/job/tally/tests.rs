@@ -210,6 +210,19 @@ fn a_task_that_a_retry_leaves_out_stays_as_it_was() {
 }
 
 #[test]
+fn an_array_whose_tasks_are_all_canceled_while_it_waits_for_other_jobs_ends() {
+    let mut job = array_job("0-5");
+    job.phase = Phase::Waiting;
+    job.array.as_mut().unwrap().withdrawn = "0-4".parse().unwrap();
+    assert_eq!(step(&job), Step::AwaitNeeds);
+    job.array.as_mut().unwrap().withdrawn = "0-5".parse().unwrap();
+    assert_eq!(step(&job), Step::Tend);
+    let (job, due_at) = job.tally(&[], T0);
+    assert_eq!((job.status, job.phase, due_at), (Status::Canceled, Phase::Ended, None));
+    assert_eq!(job.message, "0 of 6 tasks done, 6 canceled.");
+}
+
+#[test]
 fn a_canceled_task_is_not_submitted_and_the_others_are() {
     let mut job = array_job("0-5");
     job.array.as_mut().unwrap().withdrawn = "0-1,4".parse().unwrap();
