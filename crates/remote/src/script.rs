@@ -78,8 +78,8 @@ pub struct BatchScript {
     /// The job's own time limit, before Slurm's. The script then exits with [`EXIT_LIMIT`], or requeues the job if its directives
     /// allow it.
     pub soft_timeout: Option<RunTime>,
-    /// How often the job may requeue itself at its own time limit; `None` if it ends there.
-    pub max_requeues: Option<u32>,
+    /// How often the job may requeue itself at its own time limit.
+    pub max_requeues: u32,
     /// The first port for the components on the first node. Without one the job finds a block that no other job uses.
     pub port: Option<u16>,
     /// How the tasks of an array are numbered, if the directives ask for one.
@@ -213,8 +213,7 @@ impl BatchScript {
         let warning = warning_before(u64::from(limit), self.directives.warning_seconds);
         assign(out, "_tao_warning", &warning.to_string());
         let _ = writeln!(out, "_tao_port={}", self.port.unwrap_or(0));
-        let most = self.max_requeues.filter(|_| *requeue);
-        let most = most.map_or_else(|| "-1".to_owned(), |most| most.to_string());
+        let most = if *requeue { self.max_requeues.to_string() } else { "-1".to_owned() };
         assign(out, "_tao_max_requeues", &most);
         if !options.drops("cpus-per-task") {
             // srun of Slurm 22.05 to 23.02 does not take the option from the job (srun(1), `--cpus-per-task`).

@@ -58,7 +58,7 @@ fn base() -> BatchScript {
         results_dir: Some("/lustre/u/results/1".parse().unwrap()),
         env_file: Some("/lustre/u/env/1.sh".parse().unwrap()),
         soft_timeout: Some(RunTime::from_hours(3.8).unwrap()),
-        max_requeues: Some(10),
+        max_requeues: 10,
         ..plain_script(directives, "/lustre/u/state/1/1".parse().unwrap(), training(1))
     }
 }

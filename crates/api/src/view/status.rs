@@ -47,7 +47,7 @@ pub(crate) struct StatusView {
     pub nodes: Vec<String>,
     /// The number of the newest attempt; 0 before the first.
     pub attempt: u32,
-    /// How often the job was retried after an infrastructure failure.
+    /// How often the job went on in another attempt, after a failure of the infrastructure or by its restart policy.
     pub retry_count: u32,
     /// The progress of the training, as the job reports it.
     pub progress: ProgressView,

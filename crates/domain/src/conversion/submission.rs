@@ -45,7 +45,7 @@ pub fn plan_conversion(
         results_dir: None,
         env_file: None,
         soft_timeout: None,
-        max_requeues: Some(0),
+        max_requeues: 0,
         port: Some(DEFAULT_MASTER_PORT),
         array: None,
         variables: Vec::new(),

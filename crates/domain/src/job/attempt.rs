@@ -94,6 +94,9 @@ pub struct PastFailure {
     /// The nodes at fault; empty when it could be any of several.
     pub nodes: Vec<NodeName>,
     pub at: Timestamp,
+    /// Slurm requeued the job after it, so it uses no retry.
+    #[serde(default)]
+    pub requeued: bool,
     /// The failure no longer excludes its nodes.
     #[serde(default)]
     pub allowed_again: bool,

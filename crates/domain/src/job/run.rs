@@ -44,7 +44,7 @@ pub struct Run {
     pub missing_since: Option<Timestamp>,
     /// How often Slurm has requeued it after it had started: its restart count.
     pub requeues: u32,
-    /// How long its task ran before this execution, in all attempts since its owner last retried it, in seconds.
+    /// How long its task ran in the attempts before this one, since its owner last retried it, in seconds by Slurm's clock.
     pub ran_before: u32,
     /// Slurm has requeued it, and has not started it again.
     pub waits_again: bool,
@@ -87,19 +87,20 @@ impl Run {
         }
     }
 
-    /// How long its task has run with this execution, in seconds by Slurm's clock.
+    /// How long its task has run with this attempt.
     pub(crate) fn used_seconds(&self) -> u32 {
-        self.ran_before.saturating_add(seconds(self.started_at, self.ended_at))
+        self.ran_before.saturating_add(self.elapsed())
+    }
+
+    /// How long it ran, in seconds. A job that counts this is not requeued by Slurm.
+    pub(crate) fn elapsed(&self) -> u32 {
+        let time = self.started_at.zip(self.ended_at).map_or(0, |(from, until)| (until - from).num_seconds());
+        u32::try_from(time.max(0)).unwrap_or(u32::MAX)
     }
 
     /// Its owner retries the task: the time until now does not count.
     pub fn forget_time(&mut self) {
         (self.ran_before, self.started_at) = (0, None);
-    }
-
-    /// Counts the execution that Slurm has requeued.
-    pub(crate) fn count_execution(&mut self, until: Option<Timestamp>) {
-        self.ran_before = self.ran_before.saturating_add(seconds(self.started_at, until));
     }
 
     /// The phase of a job with this run.
@@ -128,11 +129,6 @@ impl Run {
         self.waits_again = false;
         self.started_at = self.started_at.or(start);
     }
-}
-
-fn seconds(from: Option<Timestamp>, until: Option<Timestamp>) -> u32 {
-    let time = from.zip(until).map_or(0, |(from, until)| (until - from).num_seconds());
-    u32::try_from(time.max(0)).unwrap_or(u32::MAX)
 }
 
 /// The newest sign of activity of a run.

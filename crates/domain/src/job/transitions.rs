@@ -70,7 +70,8 @@ impl Job {
     pub fn begin_attempt(&mut self, attempt: Attempt) {
         if self.attempt.is_some() && self.array.is_none() {
             let progress = self.progress().clone();
-            if self.was_retried() {
+            // It has not run since its owner retried it.
+            if self.started_at.is_none() {
                 self.run.forget_time();
             }
             self.run = self.run.next_attempt(&progress);
@@ -81,13 +82,9 @@ impl Job {
     /// What its newest run has reported. Nothing, once its owner has retried the job.
     pub fn progress(&self) -> &Progress {
         static NOTHING: LazyLock<Progress> = LazyLock::new(Progress::default);
-        if self.was_retried() { &NOTHING } else { &self.run.progress }
-    }
-
-    /// Whether its owner has retried it, and no attempt has followed.
-    fn was_retried(&self) -> bool {
         let verdict = self.attempt.as_ref().and_then(|attempt| attempt.verdict.as_ref());
-        verdict.is_some_and(|verdict| verdict.outcome.is_final()) && self.phase != Phase::Ended
+        let had_ended = verdict.is_some_and(|verdict| verdict.outcome.is_final());
+        if had_ended && self.phase != Phase::Ended { &NOTHING } else { &self.run.progress }
     }
 
     /// Ends the job. Only its owner can retry it.

@@ -19,7 +19,6 @@ use crate::{
     request::{
         array::{JobArray, value_text},
         cosmos::{self, ProgramError},
-        restart::RestartCause,
         secret::Secrets,
         spec::{JobSpec, Work},
     },
@@ -95,9 +94,7 @@ pub fn plan_submission(
         results_dir: Some(paths.results.clone()),
         env_file: Some(paths.env_shell.clone()),
         soft_timeout: Some(time_limits(job).1),
-        // Else the next attempt goes on.
-        max_requeues: (!job.spec.restart.on.contains(&RestartCause::Timeout))
-            .then_some(cluster.retries.max_requeues),
+        max_requeues: cluster.retries.max_requeues,
         port: job.spec.port(),
         array: job
             .spec
@@ -179,12 +176,15 @@ fn tao_files(
     ])
 }
 
-/// The limits of Slurm and of the job itself: no more than what is left of its total run time.
+/// The limits of Slurm and of the job itself: no more than what is left of its total run time, with the same margin between them.
 fn time_limits(job: &Job) -> (WallTime, RunTime) {
     let Resources { time, soft_timeout, .. } = job.spec.resources;
     let Some(left) = job.spec.restart.seconds_left(job.run.ran_before) else { return (time, soft_timeout) };
-    let wall_time = WallTime::from_minutes(left.div_ceil(60)).unwrap_or(time);
-    (wall_time.min(time), RunTime::from_seconds(left).unwrap_or(soft_timeout).min(soft_timeout))
+    let margin = time.seconds().saturating_sub(u64::from(soft_timeout.seconds()));
+    let minutes = (u64::from(left) + margin).div_ceil(60).max(1);
+    let wall_time = u32::try_from(minutes).ok().and_then(WallTime::from_minutes).unwrap_or(time);
+    let run_time = RunTime::from_seconds(left.max(1)).unwrap_or(soft_timeout);
+    (wall_time.min(time), run_time.min(soft_timeout))
 }
 
 fn directives(job: &Job, attempt: &Attempt, cluster: &Cluster) -> Directives {

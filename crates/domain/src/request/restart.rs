@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use chrono::TimeDelta;
+use remote::script;
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 use utoipa::ToSchema;
 
 use crate::{cluster::resources::Resources, violation::Faults};
@@ -16,19 +18,21 @@ pub struct RestartRequest {
     /// `boot_failure`, `launch_failure` and `infrastructure`.
     #[schema(min_items = 1, max_items = 20)]
     pub on: Option<Vec<RestartCause>>,
-    /// As `retry.max_retries`: restarts after failures of the infrastructure. An attempt that ran for less than ten seconds counts as one.
+    /// As `retry.max_retries`: restarts after failures of the infrastructure. An attempt of less than ten seconds counts as one, and one of less
+    /// than a minute that ended by its exit code.
     pub max_infrastructure: Option<u32>,
-    /// How long a task may run in all its attempts together. The last attempt gets a shorter time limit. Default: 120 hours if `on` has
-    /// more than failures of the infrastructure, else no limit.
+    /// How long a task may run in all its attempts together. The last attempt of a job without an array gets a shorter time
+    /// limit, and Slurm does not requeue the job. Default: 120 hours if `on` has more than failures of the infrastructure, else no limit.
     pub max_total_hours: Option<f64>,
-    /// The wait before an attempt. It doubles with each failure of the infrastructure. Default: none after other ends, and after
-    /// a failure the wait that the service is configured with.
+    /// The wait before an attempt; not for arrays. It doubles with each failure of the infrastructure. Default: none after other ends, and
+    /// after a failure the wait that the service is configured with.
     pub delay_seconds: Option<u32>,
 }
 
 /// How an attempt may end without success.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, IntoStaticStr, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum RestartCause {
     /// It reached its time limit.
     Timeout,
@@ -60,6 +64,9 @@ pub struct Restart {
     pub delay_seconds: Option<u32>,
 }
 
+/// The most ends in a request.
+const MOST: usize = 20;
+
 /// The default of `max_total_hours`: five days.
 const MAX_TOTAL_HOURS: f64 = 120.0;
 
@@ -89,6 +96,12 @@ impl Restart {
         let mut restart = Self::default();
         if let Some(on) = asked.on {
             restart.on.clear();
+            let is_empty =
+                |cause: &RestartCause| matches!(cause, RestartCause::ExitCode(codes) if codes.is_empty());
+            if on.is_empty() || on.len() > MOST || on.iter().any(is_empty) {
+                let detail = format_args!("must have 1 to {MOST} ends; leave it out for the default");
+                faults.add("/restart/on", "invalid", detail);
+            }
             for cause in on {
                 if let RestartCause::ExitCode(codes) = cause {
                     restart.exit_codes.extend(codes);
@@ -96,15 +109,13 @@ impl Restart {
                     restart.on.insert(cause);
                 }
             }
-            if restart.exit_codes.contains(&0) {
-                faults.add(
-                    "/restart/on",
-                    "invalid",
-                    "has exit code 0, which is success; a job that is done ends",
+            let own = script::EXIT_SERVICE..=script::EXIT_LIMIT;
+            if let Some(code) = restart.exit_codes.iter().find(|code| **code == 0 || own.contains(code)) {
+                let (from, to) = own.into_inner();
+                let detail = format_args!(
+                    "has exit code {code}; 0 is success, and {from} to {to} are those of the batch script"
                 );
-            }
-            if restart.on.is_empty() && restart.exit_codes.is_empty() {
-                faults.add("/restart/on", "invalid", "must have an end; leave `restart` out for the default");
+                faults.add("/restart/on", "invalid", detail);
             }
         }
         let hours = asked.max_total_hours.or(restart.goes_on().then_some(MAX_TOTAL_HOURS));
@@ -203,8 +214,14 @@ mod tests {
     #[test]
     fn a_policy_that_cannot_be_meant_is_refused() {
         let faults = |restart: Value| asked(&restart, Some(3)).2;
-        assert_eq!(faults(json!({"on": []})), [("/restart/on".to_owned(), "invalid")]);
-        assert_eq!(faults(json!({"on": [{"exit_code": [0]}]})), [("/restart/on".to_owned(), "invalid")]);
+        let many = vec!["timeout"; MOST + 1];
+        for on in [json!([]), json!(["timeout", {"exit_code": []}]), json!(many)] {
+            assert_eq!(faults(json!({"on": on})), [("/restart/on".to_owned(), "invalid")]);
+        }
+        for code in [0, script::EXIT_SERVICE, script::EXIT_NODE_FAILED, script::EXIT_LIMIT] {
+            let on = json!([{"exit_code": [75, code]}]);
+            assert_eq!(faults(json!({"on": on})), [("/restart/on".to_owned(), "invalid")]);
+        }
         let hours = ("/restart/max_total_hours".to_owned(), "out_of_range");
         assert_eq!(faults(json!({"max_total_hours": 0})).first(), Some(&hours));
         assert_eq!(faults(json!({"max_total_hours": -1e300})), [hours]);

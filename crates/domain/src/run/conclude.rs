@@ -25,7 +25,7 @@ use crate::{
         diagnosis::{Cause, Diagnosis, Evidence, ImageSource, UnhealthyNode, diagnose},
         evidence::{ENDED_BY_TERM, exit_record, has_never_started, start_marker},
         graces::{Graces, SLURMD_TIMEOUT},
-        retry::{RetryDecision, decide_restart, decide_retry, planned_end, was_short},
+        retry::{PlannedEnd, RetryDecision, decide_restart, decide_retry, planned_end},
         status_lines::{absorb_rest, absorb_status, is_held_back},
         task::Task,
     },
@@ -126,7 +126,8 @@ pub fn conclude(job: &Job, found: &Findings<'_>, graces: &Graces, now: Timestamp
                 next.end(lacking.status, lacking.message(None), now);
                 return Ending::Ended(next);
             }
-            let planned = planned_end(&next, found.markers).filter(|_| !is_done);
+            let planned = planned_end(&next, found.markers)
+                .filter(|end| !(is_done || end.by_code && shows_a_failure(&next, &task, found)));
             match (verdict.status, next.desired, planned) {
                 (_, DesiredState::Run | DesiredState::Pause, Some(end)) => {
                     restart_or_end(next, &task, &verdict, &end, graces, now)
@@ -240,12 +241,18 @@ fn may_be_retried(run: &Run, found: &Findings<'_>) -> bool {
     }
 }
 
+/// Whether the infrastructure failed the program, whatever its exit code, and the job is retried after that.
+fn shows_a_failure(job: &Job, task: &Task<'_>, found: &Findings<'_>) -> bool {
+    diagnosis(job, task, found)
+        .is_some_and(|found| found.cause != Cause::User && job.spec.restart.on.contains(&found.end))
+}
+
 /// After an end for which the job's restart policy is made.
 fn restart_or_end(
     mut job: Job,
     task: &Task<'_>,
     ended: &verdict::Verdict,
-    end: &str,
+    end: &PlannedEnd,
     graces: &Graces,
     now: Timestamp,
 ) -> Ending {
@@ -253,7 +260,7 @@ fn restart_or_end(
         return paused(job, now);
     }
     let attempt = task.attempt;
-    if was_short(&job) {
+    if end.is_short {
         job.failures.push(PastFailure {
             attempt: attempt.no.get(),
             task: job.run.task,
@@ -261,13 +268,14 @@ fn restart_or_end(
             nodes: Vec::new(),
             signature: "short-run".to_owned(),
             at: now,
+            requeued: false,
             allowed_again: false,
         });
     }
     match decide_restart(&job, end, &graces.retry) {
         RetryDecision::No { why } => {
             job.close_attempt(Verdict::new(Outcome::Error, &why, now));
-            job.end(ended.status, ended.message(Some((&why, None))), now);
+            job.end(Status::Error, ended.message(Some((&why, None))), now);
             Ending::Ended(job)
         }
         RetryDecision::Yes { wait, why } => {
@@ -296,6 +304,7 @@ fn retry_or_end(
             nodes: nodes_at_fault(&job, found),
             signature: found.signature.clone(),
             at: now,
+            requeued: false,
             allowed_again: false,
         });
     }

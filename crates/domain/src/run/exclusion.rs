@@ -214,6 +214,7 @@ mod tests {
                 signature: "node_fail".to_owned(),
                 nodes: vec![node(name)],
                 at: T0 + TimeDelta::hours(hours),
+                requeued: false,
                 allowed_again: false,
             });
         }

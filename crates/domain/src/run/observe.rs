@@ -110,8 +110,6 @@ fn begin_again_if_requeued(known: &Run, run: &mut Run, row: Option<&QueueRow>, s
     let came_and_went = row.is_some_and(|row| was_queued_again(known, row));
     if came_and_went || was_started_again(known, state, timestamp(start)) {
         run.begin_again();
-        // It waits since it was requeued; accounting alone tells when it began again.
-        run.count_execution(row.map_or_else(|| timestamp(start), |row| timestamp(row.submit)));
         run.started_at = None;
         run.requeues = run.requeues.saturating_add(1);
         run.waits_again = state.is_waiting();

@@ -55,6 +55,7 @@ pub fn explain_requeue(
             signature,
             nodes: blamed,
             at: now,
+            requeued: true,
             allowed_again,
         });
         "a node failed"

@@ -46,7 +46,8 @@ pub(crate) fn decide_retry(
         return no(format!("Not retried: {}.", found.why));
     }
     if !job.spec.restart.on.contains(&found.end) {
-        return no(format!("Not retried: `restart.on` does not list this end: {}.", found.why));
+        let end = <&str>::from(&found.end);
+        return no(format!("Not retried: `restart.on` does not list `{end}`, and {}.", found.why));
     }
     if let Some(why) = used_up(job) {
         return no(why);
@@ -88,18 +89,33 @@ pub(crate) fn decide_retry(
     RetryDecision::Yes { wait, why }
 }
 
-/// A run that ended sooner did nothing: restarts after such runs count as those after failures.
+/// An attempt that ended sooner did nothing, so it counts as a failure.
 const SHORT_RUN: u32 = 10;
+/// The same of one that ended by its exit code: programs start slowly, and its own fault may have the same code.
+const SHORT_PROGRAM: u32 = 60;
 
-/// How a run ended, in a clause, if its owner wants the job to go on after that. A run that has reported a failure has not been
-/// interrupted.
-pub(crate) fn planned_end(job: &Job, markers: &Markers) -> Option<String> {
+/// An end after which the job's owner wants it to go on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PlannedEnd {
+    /// How it ended, in a clause.
+    pub(crate) why: String,
+    /// By an exit code, which may have another cause.
+    pub(crate) by_code: bool,
+    /// Whether the attempt did nothing.
+    pub(crate) is_short: bool,
+}
+
+/// How the run ended, if the job goes on after that. A run that has reported a failure has not been interrupted.
+pub(crate) fn planned_end(job: &Job, markers: &Markers) -> Option<PlannedEnd> {
     let (run, restart) = (&job.run, &job.spec.restart);
     if run.progress.has_failed() || run.kill_reason.is_some() {
         return None;
     }
     let code = run.exit.filter(|exit| exit.signal == 0).map(|exit| exit.code);
-    let listed = |end: &RestartCause, why: &str| restart.on.contains(end).then(|| why.to_owned());
+    let listed = |end: &RestartCause, why: &str| {
+        let is_short = run.elapsed() < SHORT_RUN;
+        restart.on.contains(end).then(|| PlannedEnd { why: why.to_owned(), by_code: false, is_short })
+    };
     match run.state {
         Some(SlurmState::Timeout) => listed(&RestartCause::Timeout, "it reached its time limit"),
         Some(SlurmState::Preempted) => {
@@ -110,35 +126,31 @@ pub(crate) fn planned_end(job: &Job, markers: &Markers) -> Option<String> {
         }
         Some(SlurmState::Failed) | None => {
             let code = code.filter(|code| restart.exit_codes.contains(code))?;
-            Some(format!("it exited with code {code}"))
+            let is_short = run.elapsed() < SHORT_PROGRAM;
+            Some(PlannedEnd { why: format!("it exited with code {code}"), by_code: true, is_short })
         }
         _ => None,
     }
 }
 
-/// Decides whether a job goes on after a [`planned_end`]. `job.failures` already includes it if the run was short.
-pub(crate) fn decide_restart(job: &Job, end: &str, terms: &RetryTerms) -> RetryDecision {
+/// Decides whether a job goes on after a planned end. `job.failures` already includes it if the run was short.
+pub(crate) fn decide_restart(job: &Job, end: &PlannedEnd, terms: &RetryTerms) -> RetryDecision {
     let no = |why: String| RetryDecision::No { why };
     if let Some(why) = used_up(job) {
         return no(why);
     }
     let (failed, budget) = (failed_attempts(job), job.spec.max_retries);
-    let is_short = was_short(job);
-    if is_short && failed > budget {
+    if end.is_short && failed > budget {
         return no(format!(
-            "Not restarted: all {budget} restarts after runs of less than {SHORT_RUN} s are used."
+            "Not restarted: all {budget} restarts after failures and short attempts are used."
         ));
     }
-    let wait = if is_short { wait(job, failed, terms) } else { job.spec.restart.delay().unwrap_or_default() };
+    let wait =
+        if end.is_short { wait(job, failed, terms) } else { job.spec.restart.delay().unwrap_or_default() };
     let left = job.spec.restart.seconds_left(job.run.used_seconds());
     let left = left.map(|left| format!("; {} of its total time are left", shown(left)));
     let when = if wait.is_zero() { String::new() } else { format!(" in {} s", wait.num_seconds()) };
-    RetryDecision::Yes { wait, why: format!("Restarting{when}: {end}{}.", left.unwrap_or_default()) }
-}
-
-/// Whether the run ended before it can have done anything.
-pub(crate) fn was_short(job: &Job) -> bool {
-    job.run.used_seconds() - job.run.ran_before < SHORT_RUN
+    RetryDecision::Yes { wait, why: format!("Restarting{when}: {}{}.", end.why, left.unwrap_or_default()) }
 }
 
 /// Why the job may not go on, if it has run as long as it may.
@@ -159,7 +171,8 @@ fn shown(seconds: u32) -> String {
 
 /// The attempts that failed since the owner last retried the job, with the present one.
 fn failed_attempts(job: &Job) -> u32 {
-    let attempts: BTreeSet<u32> = job.failures.iter().map(|past| past.attempt).collect();
+    let ended = job.failures.iter().filter(|past| !past.requeued);
+    let attempts: BTreeSet<u32> = ended.map(|past| past.attempt).collect();
     u32::try_from(attempts.len()).unwrap_or(u32::MAX)
 }
 

@@ -72,6 +72,9 @@ if ((answered)); then
   # name is in the queue, even if the rest of its row is malformed. Other jobs of our user are reported only if their names
   # look like ours.
   awk -F'\t' -v nonce="$nonce" -v tmp="$tmp" -v prefix="$prefix" -v most="$most" -v backlog="$backlog" '
+    BEGIN {
+      ended = "^(COMPLETED|FAILED|TIMEOUT|CANCELLED|NODE_FAIL|BOOT_FAIL|DEADLINE|OUT_OF_MEMORY|PREEMPTED|REVOKED|LAUNCH_FAILED|RECONFIG_FAIL)$"
+    }
     # Whether an index is one of the rest of an array.
     function is_of_rest(id, k,    n, at, part, ends) {
       n = split(rest[id], part, ",")
@@ -121,8 +124,8 @@ if ((answered)); then
           print "ARRAY " f[3] " " f[4] " " f[3] "|" f[2] "|" substr(name, 1, 200) substr($0, at + length(nonce) + 1, 2500) > (tmp "/rows")
         next
       }
-      # The tasks of an array that was not asked for are one job.
-      if (f[4] != "" && listed[f[3]]++) next
+      # The tasks of an array that was not asked for are one job. Those that have ended stay in the queue for a while.
+      if (f[4] != "" && (f[2] ~ ended || listed[f[3]]++)) next
       if (f[1] in watched) room = 2500
       else if (prefix != "-" && index(name, prefix) == 1 && others++ < most) room = 200
       else next
@@ -140,7 +143,7 @@ if ((answered)); then
         question = $7 == "-" || there && !((id "|" $3) in of_rest) ? id : $2
         if (!asked[question]++) print question > (tmp "/questions")
       }
-      if (!there || found ~ /^(COMPLETED|FAILED|TIMEOUT|CANCELLED|NODE_FAIL|BOOT_FAIL|DEADLINE|OUT_OF_MEMORY|PREEMPTED|REVOKED|LAUNCH_FAILED|RECONFIG_FAIL)$/)
+      if (!there || found ~ ended)
         print $1 "\t" $5 > (tmp "/ended")
       if ($4 != "-" && found !~ /^(PENDING|CONFIGURING|REQUEUED|REQUEUE_HOLD|REQUEUE_FED|RESV_DEL_HOLD|SPECIAL_EXIT|POWER_UP_NODE)$/)
         print $1 "\t" $4 "\t" $5 "\t" backlog > (tmp "/want")

@@ -158,3 +158,16 @@ fn an_array_that_nobody_asked_for_is_one_job() {
     let rows = crate::poll::rows(&answer);
     assert_eq!(rows.iter().map(|row| row.id).collect::<Vec<_>>(), [id(20)]);
 }
+
+#[test]
+fn a_task_that_has_ended_does_not_hide_one_that_nobody_asked_for() {
+    let site = Site::new();
+    let stray = |place: &str, state: &str| {
+        format!("{place}|{state}|None|n1|1700000000|1700000001|N/A|polar|tao-job-x\n")
+    };
+    site.write("queue", stray("23~20~3", "COMPLETED") + &stray("22~20~2", "PENDING"));
+    let answer = array_poll(&site, &[], "");
+    let rows = crate::poll::rows(&answer);
+    let states: Vec<_> = rows.iter().map(|row| (row.id, row.state.as_str())).collect();
+    assert_eq!(states, [(id(20), "PENDING")]);
+}

@@ -150,7 +150,7 @@ impl Node {
             results_dir: Some(self.path("results")),
             env_file: Some(self.path("env")),
             soft_timeout: RunTime::from_seconds(300),
-            max_requeues: Some(2),
+            max_requeues: 2,
             ..plain_script(plain_directives("job-1", 10), self.path("state"), component(argv))
         }
     }

@@ -78,7 +78,11 @@ impl JobSpec {
         let restart =
             Restart::from_request(request.restart.take(), &mut request.retry.max_retries, &mut faults);
         let max_retries = max_retries(request.retry.max_retries, cluster, &mut faults);
-        let use_requeue = request.use_requeue.unwrap_or(cluster.retries.use_requeue);
+        if request.use_requeue == Some(true) && restart.max_total_seconds.is_some() {
+            let detail = "contradicts restart.max_total_hours: Slurm gives a job that it requeues its whole time limit again; leave it out";
+            faults.add("/use_requeue", "contradiction", detail);
+        }
+        let use_requeue = request.use_requeue.unwrap_or(cluster.retries.use_requeue && restart.is_default());
         let timeout_minutes = timeout_minutes(request.timeout_minutes, &mut faults);
         let inputs = inputs(&request.inputs, &mut faults);
         let (env, secret_env) = environment(&request, &mut faults);
@@ -88,6 +92,10 @@ impl JobSpec {
         let needs = needs(&request.needs, request.id, &mut faults);
         let array = request.array.take();
         let array = array.and_then(|array| JobArray::from_request(array, &variables, &mut faults));
+        if array.is_some() && restart.delay_seconds.is_some() {
+            let detail = "does not go with an array: tasks that wait are submitted together";
+            faults.add("/restart/delay_seconds", "unsupported", detail);
+        }
         let Cloud { plain: cloud_plain, secret: cloud_metadata, secret_keys: cloud_secret_keys } =
             Cloud::split(std::mem::take(&mut request.cloud_metadata));
         let program = ProgramSettings::from_request(&request, &mut faults);

@@ -83,8 +83,8 @@ pub(super) fn adopt(job: &mut Job, first: SlurmJobId, now: Timestamp) {
         attempt.slurm_id = Some(first);
     }
     // Polls write it again. What Slurm has told is of the other job: with its start, what this one has said would count as said before.
-    let Run { task, status, progress, activity, kill_reason, .. } = std::mem::take(&mut job.run);
-    job.run = Run { task, status, progress, activity, kill_reason, ..Run::default() };
+    let Run { task, status, progress, activity, kill_reason, ran_before, .. } = std::mem::take(&mut job.run);
+    job.run = Run { task, status, progress, activity, kill_reason, ran_before, ..Run::default() };
     job.phase = Phase::InQueue;
     job.finishing_since = None;
     job.observed_at = Some(now);

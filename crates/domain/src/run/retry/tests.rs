@@ -32,6 +32,7 @@ fn failed_on(names: &[&str]) -> Job {
             signature: "node_fail".to_owned(),
             nodes: vec![name.parse().unwrap()],
             at: T0,
+            requeued: false,
             allowed_again: false,
         });
     }
@@ -165,6 +166,31 @@ fn a_job_goes_on_after_the_ends_that_its_policy_lists(
     planned.is_some()
 }
 
+fn end(why: &str, is_short: bool) -> PlannedEnd {
+    PlannedEnd { why: why.to_owned(), by_code: false, is_short }
+}
+
+#[test_case(SlurmState::Timeout, 9 => true; "less than ten seconds before its time limit")]
+#[test_case(SlurmState::Timeout, 10 => false; "ten seconds before its time limit")]
+#[test_case(SlurmState::Failed, 59 => true; "less than a minute before its exit code")]
+#[test_case(SlurmState::Failed, 60 => false; "a minute before its exit code")]
+fn a_short_attempt_did_nothing(state: SlurmState, seconds: i64) -> bool {
+    let mut job = ran(seconds);
+    (job.run.state, job.run.exit) = (Some(state), Some(ExitCode { code: 75, signal: 0 }));
+    job.run.ran_before = 1000;
+    planned_end(&job, &Markers::default()).unwrap().is_short
+}
+
+#[test]
+fn a_failure_after_which_slurm_requeued_the_job_uses_no_retry() {
+    let mut job = failed_on(&["a", "b"]);
+    job.spec.max_retries = 1;
+    job.failures[0].requeued = true;
+    assert!(matches!(decide(&job, Some(&broken())), RetryDecision::Yes { .. }));
+    job.failures[0].requeued = false;
+    assert!(matches!(decide(&job, Some(&broken())), RetryDecision::No { .. }));
+}
+
 #[test]
 fn a_run_that_reported_a_failure_was_not_interrupted() {
     let mut job = ran(60);
@@ -177,14 +203,16 @@ fn a_run_that_reported_a_failure_was_not_interrupted() {
 fn a_job_goes_on_at_once_until_its_total_time_is_used() {
     let terms = RetryTerms::default();
     let mut job = ran(1800);
-    let RetryDecision::Yes { wait, why } = decide_restart(&job, "it reached its time limit", &terms) else {
+    let RetryDecision::Yes { wait, why } =
+        decide_restart(&job, &end("it reached its time limit", false), &terms)
+    else {
         panic!()
     };
     assert_eq!(why, "Restarting: it reached its time limit; 30 min of its total time are left.");
     assert!(wait.is_zero());
     job.run.ran_before = 1795;
     let why = "Not restarted: it has run for all 60 min of `restart.max_total_hours`.".to_owned();
-    assert_eq!(decide_restart(&job, "", &terms), RetryDecision::No { why: why.clone() });
+    assert_eq!(decide_restart(&job, &end("", false), &terms), RetryDecision::No { why: why.clone() });
     assert_eq!(
         decide(&job, Some(&Diagnosis { end: RestartCause::Timeout, ..broken() })),
         RetryDecision::No { why }
@@ -195,15 +223,20 @@ fn a_job_goes_on_at_once_until_its_total_time_is_used() {
 fn runs_that_do_nothing_do_not_follow_each_other_for_ever() {
     let mut job = ran(9);
     job.failures = failed_on(&["a"]).failures;
-    let first = decide_restart(&job, "it exited with code 75", &RetryTerms::default());
+    let first = decide_restart(&job, &end("it exited with code 75", true), &RetryTerms::default());
     assert!(matches!(first, RetryDecision::Yes { wait, .. } if wait.num_seconds() == 12), "{first:?}");
     job.spec.max_retries = 0;
-    let last = decide_restart(&job, "", &RetryTerms::default());
-    assert!(matches!(&last, RetryDecision::No { why } if why.contains("runs of less than 10 s")), "{last:?}");
+    let last = decide_restart(&job, &end("", true), &RetryTerms::default());
+    assert!(
+        matches!(&last, RetryDecision::No { why } if why.contains("after failures and short attempts")),
+        "{last:?}"
+    );
 }
 
 #[test]
 fn a_failure_that_the_policy_does_not_list_ends_the_job() {
     let stopped = decide(&ran(60), Some(&broken()));
-    assert!(matches!(stopped, RetryDecision::No { why } if why.contains("`restart.on` does not list")));
+    assert!(
+        matches!(stopped, RetryDecision::No { why } if why.contains("`restart.on` does not list `node_failure`, and a node of the job failed"))
+    );
 }

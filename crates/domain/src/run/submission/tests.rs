@@ -224,6 +224,7 @@ fn nodes_that_sbatch_finds_no_place_without_are_not_left_out_of_later_attempts()
         signature: "node_fail".to_owned(),
         nodes: vec![node],
         at: T0,
+        requeued: false,
         allowed_again: false,
     });
     let after = answer(&job, &refused(FailureClass::Permanent)).job;
