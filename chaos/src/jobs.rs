@@ -166,12 +166,9 @@ fn body(rng: &mut StdRng, id: Uuid, kind: Kind, notes: &str, kill: &str) -> Valu
         body["array"] = json!({"indices": format!("0-{}", TASKS - 1), "max_parallel": 2});
     }
     if kind == Kind::GoingOn {
-        let all =
-            ["timeout", "preempted", "node_failure", "boot_failure", "launch_failure", "infrastructure"];
-        body["restart"] = json!({"on": all});
+        body["restart"] = json!({"exit_codes": [75]});
         // The service restarts it.
         body.as_object_mut().and_then(|body| body.remove("use_requeue"));
-        body["restart"]["on"].as_array_mut().into_iter().for_each(|on| on.push(json!({"exit_code": [75]})));
     }
     if kind == Kind::Steps {
         let command = body.as_object_mut().and_then(|body| body.remove("command"));

@@ -169,15 +169,8 @@ pub(super) fn put(document: &mut Value) {
     merge(&mut document["components"]["schemas"]["MemoryBody"]["oneOf"][0], Text(MEMORY, 10).schema());
     let kinds = document["components"]["schemas"]["LauncherSettings"]["properties"]["kind"]["enum"].clone();
     merge(&mut document["components"]["schemas"]["LauncherBody"]["oneOf"][0], json!({"enum": kinds}));
-    // The macros take no attributes on the value of a variant.
-    let codes = json!({"minItems": 1, "maxItems": 20, "items": {"minimum": 1, "maximum": 255}});
-    for end in document["components"]["schemas"]["RestartCause"]["oneOf"].as_array_mut().into_iter().flatten()
-    {
-        if let Some(field) = end.pointer_mut("/properties/exit_code") {
-            merge(field, codes.clone());
-            end["additionalProperties"] = false.into();
-        }
-    }
+    let codes = json!({"items": {"minimum": 1, "maximum": 255}});
+    merge(&mut document["components"]["schemas"]["RestartRequest"]["properties"]["exit_codes"], codes);
     let parameters =
         operations(document).filter_map(|operation| operation.get_mut("parameters")?.as_array_mut());
     for parameter in parameters.flatten() {

@@ -123,6 +123,8 @@ pub(crate) struct RetryView {
 pub(crate) struct RestartView {
     /// The ends of an attempt after which the job goes on.
     pub on: Vec<RestartCause>,
+    /// The exit codes after which it goes on.
+    pub exit_codes: Vec<u8>,
     /// How long a task may run in all its attempts together; null without a limit.
     pub max_total_hours: Option<f64>,
     /// The wait before an attempt, in seconds; null for the defaults.
@@ -131,10 +133,9 @@ pub(crate) struct RestartView {
 
 impl From<&Restart> for RestartView {
     fn from(restart: &Restart) -> Self {
-        let codes = (!restart.exit_codes.is_empty())
-            .then(|| RestartCause::ExitCode(restart.exit_codes.iter().copied().collect()));
         Self {
-            on: restart.on.iter().cloned().chain(codes).collect(),
+            on: restart.on.iter().copied().collect(),
+            exit_codes: restart.exit_codes.iter().copied().collect(),
             max_total_hours: restart.max_total_hours(),
             delay_seconds: restart.delay_seconds,
         }

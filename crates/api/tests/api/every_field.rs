@@ -49,7 +49,7 @@ fn requests() -> [Value; 7] {
             "command": "true", "launcher": {"kind": "torchrun", "nproc_per_node": 2}, "setup": ["module load cuda"],
             "files": {"config/a.json": {"json": [1]}}, "workdir": "/lustre/code",
             "restart": {
-                "on": ["timeout", "preempted", {"exit_code": [75]}], "max_infrastructure": 3, "max_total_hours": 72.0,
+                "on": ["timeout", "preempted"], "exit_codes": [75], "max_infrastructure": 3, "max_total_hours": 72.0,
                 "delay_seconds": 60,
             },
         }),
@@ -62,7 +62,8 @@ fn requests() -> [Value; 7] {
 }
 
 /// Those that come back under the name under which they were given.
-const SHOWN: [&str; 40] = [
+const SHOWN: [&str; 41] = [
+    "/restart/exit_codes",
     "/restart/max_total_hours",
     "/restart/delay_seconds",
     "/restart/on",

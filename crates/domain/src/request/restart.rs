@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 
 use crate::{cluster::resources::Resources, violation::Faults};
 
-/// When the service makes another attempt. The job's own failures end it, unless `on` lists their exit code.
+/// When the service makes another attempt. The job's own failures end it, unless `exit_codes` lists their exit code.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RestartRequest {
@@ -18,11 +18,15 @@ pub struct RestartRequest {
     /// `boot_failure`, `launch_failure` and `infrastructure`.
     #[schema(min_items = 1, max_items = 20)]
     pub on: Option<Vec<RestartCause>>,
+    /// The exit codes with which the program asks for another attempt, for instance after it has saved its state on the warning before its
+    /// time limit.
+    #[schema(max_items = 20)]
+    pub exit_codes: Option<Vec<u8>>,
     /// As `retry.max_retries`: restarts after failures of the infrastructure. An attempt of less than ten seconds counts as one, and one of less
     /// than a minute that ended by its exit code.
     pub max_infrastructure: Option<u32>,
     /// How long a task may run in all its attempts together. The last attempt of a job without an array gets a shorter time
-    /// limit, and Slurm does not requeue the job. Default: 120 hours if `on` has more than failures of the infrastructure, else no limit.
+    /// limit, and Slurm does not requeue the job. Default: 120 hours if it goes on after more than failures of the infrastructure, else no limit.
     pub max_total_hours: Option<f64>,
     /// The wait before an attempt; not for arrays. It doubles with each failure of the infrastructure. Default: none after other ends, and
     /// after a failure the wait that the service is configured with.
@@ -30,7 +34,9 @@ pub struct RestartRequest {
 }
 
 /// How an attempt may end without success.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, IntoStaticStr, ToSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, IntoStaticStr, ToSchema,
+)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum RestartCause {
@@ -46,15 +52,11 @@ pub enum RestartCause {
     LaunchFailure,
     /// Its log shows a failure of the infrastructure.
     Infrastructure,
-    /// Its program asked for it with one of these exit codes, for instance after it had saved its state on the warning before the time
-    /// limit.
-    ExitCode(Vec<u8>),
 }
 
 /// A validated policy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Restart {
-    /// Without exit codes.
     pub on: BTreeSet<RestartCause>,
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub exit_codes: BTreeSet<u8>,
@@ -95,28 +97,24 @@ impl Restart {
         }
         let mut restart = Self::default();
         if let Some(on) = asked.on {
-            restart.on.clear();
-            let is_empty =
-                |cause: &RestartCause| matches!(cause, RestartCause::ExitCode(codes) if codes.is_empty());
-            if on.is_empty() || on.len() > MOST || on.iter().any(is_empty) {
+            if on.is_empty() || on.len() > MOST {
                 let detail = format_args!("must have 1 to {MOST} ends; leave it out for the default");
                 faults.add("/restart/on", "invalid", detail);
             }
-            for cause in on {
-                if let RestartCause::ExitCode(codes) = cause {
-                    restart.exit_codes.extend(codes);
-                } else {
-                    restart.on.insert(cause);
-                }
-            }
-            let own = script::EXIT_SERVICE..=script::EXIT_LIMIT;
-            if let Some(code) = restart.exit_codes.iter().find(|code| **code == 0 || own.contains(code)) {
-                let (from, to) = own.into_inner();
-                let detail = format_args!(
-                    "has exit code {code}; 0 is success, and {from} to {to} are those of the batch script"
-                );
-                faults.add("/restart/on", "invalid", detail);
-            }
+            restart.on = on.into_iter().collect();
+        }
+        restart.exit_codes = asked.exit_codes.into_iter().flatten().collect();
+        let own = script::EXIT_SERVICE..=script::EXIT_LIMIT;
+        let wrong = restart.exit_codes.iter().find(|code| **code == 0 || own.contains(code)).copied();
+        if let Some(code) = wrong {
+            let (from, to) = own.into_inner();
+            let detail =
+                format_args!("has {code}; 0 is success, and {from} to {to} are those of the batch script");
+            faults.add("/restart/exit_codes", "invalid", detail);
+        }
+        if restart.exit_codes.len() > MOST {
+            let detail = format_args!("must have at most {MOST} codes");
+            faults.add("/restart/exit_codes", "too_many", detail);
         }
         let hours = asked.max_total_hours.or(restart.goes_on().then_some(MAX_TOTAL_HOURS));
         restart.max_total_seconds = hours.map(|hours| {
@@ -201,7 +199,7 @@ mod tests {
     #[test]
     fn a_list_takes_the_place_of_the_default_and_what_may_go_on_for_ever_gets_a_limit() {
         let (restart, retries, faults) =
-            asked(&json!({"on": ["timeout", {"exit_code": [75, 3]}], "max_infrastructure": 2}), None);
+            asked(&json!({"on": ["timeout"], "exit_codes": [75, 3], "max_infrastructure": 2}), None);
         assert_eq!((faults.len(), retries), (0, Some(2)));
         assert_eq!(restart.on, [RestartCause::Timeout].into());
         assert_eq!(restart.exit_codes, [3, 75].into());
@@ -215,13 +213,15 @@ mod tests {
     fn a_policy_that_cannot_be_meant_is_refused() {
         let faults = |restart: Value| asked(&restart, Some(3)).2;
         let many = vec!["timeout"; MOST + 1];
-        for on in [json!([]), json!(["timeout", {"exit_code": []}]), json!(many)] {
+        for on in [json!([]), json!(many)] {
             assert_eq!(faults(json!({"on": on})), [("/restart/on".to_owned(), "invalid")]);
         }
         for code in [0, script::EXIT_SERVICE, script::EXIT_NODE_FAILED, script::EXIT_LIMIT] {
-            let on = json!([{"exit_code": [75, code]}]);
-            assert_eq!(faults(json!({"on": on})), [("/restart/on".to_owned(), "invalid")]);
+            let codes = ("/restart/exit_codes".to_owned(), "invalid");
+            assert_eq!(faults(json!({"exit_codes": [75, code]})), [codes]);
         }
+        let many: Vec<u8> = (1..30).collect();
+        assert_eq!(faults(json!({"exit_codes": many})), [("/restart/exit_codes".to_owned(), "too_many")]);
         let hours = ("/restart/max_total_hours".to_owned(), "out_of_range");
         assert_eq!(faults(json!({"max_total_hours": 0})).first(), Some(&hours));
         assert_eq!(faults(json!({"max_total_hours": -1e300})), [hours]);

@@ -97,7 +97,7 @@ fn a_task_that_asks_for_it_by_its_exit_code_goes_on_and_one_that_fails_does_not(
     "#;
     let mut job = command(text);
     job["array"] = json!({"indices": "0-1"});
-    job["restart"] = json!({"on": [{"exit_code": [75]}]});
+    job["restart"] = json!({"exit_codes": [75]});
     let id = service.submit(&job);
     let ended = service.wait_ended(&id);
     assert_eq!(ended["message"], "1 of 2 tasks done, 1 failed.", "{ended}");
