@@ -139,6 +139,11 @@ impl Restart {
         planned.iter().any(|cause| self.on.contains(cause)) || !self.exit_codes.is_empty()
     }
 
+    /// Whether Slurm may requeue the job: the policy has nothing to say about the ends after which it does.
+    pub(super) fn leaves_requeues_to_slurm(&self) -> bool {
+        self.max_total_seconds.is_none() && self.on == Self::default().on
+    }
+
     pub(crate) fn is_default(&self) -> bool {
         *self == Self::default()
     }

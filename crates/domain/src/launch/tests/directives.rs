@@ -15,6 +15,21 @@ fn a_job_is_requeued(use_requeue: bool) -> bool {
     text.contains("#SBATCH --requeue\n")
 }
 
+#[test_case(None, 0 => ("04:00:00".to_owned(), 13_680); "without a limit on the total time")]
+#[test_case(Some(36_000), 0 => ("04:00:00".to_owned(), 13_680); "with more than enough left")]
+#[test_case(Some(36_000), 32_400 => ("01:12:00".to_owned(), 3600); "with an hour left, and the margin")]
+#[test_case(Some(36_000), 35_990 => ("00:13:00".to_owned(), 10); "with seconds left")]
+#[test_case(Some(36_000), 40_000 => ("00:12:00".to_owned(), 1); "with nothing left it is not the whole limit again")]
+fn the_last_attempt_has_the_time_that_is_left(total: Option<u32>, ran_before: u32) -> (String, u32) {
+    let mut job = command_job();
+    (job.spec.restart.max_total_seconds, job.run.ran_before) = (total, ran_before);
+    let text = script(&job, &cluster());
+    let value = |prefix: &str| {
+        text.lines().find_map(|line| line.strip_prefix(prefix)).unwrap_or_else(|| panic!("{text}")).to_owned()
+    };
+    (value("#SBATCH --time="), value("readonly _tao_limit=").parse().unwrap())
+}
+
 #[test]
 fn what_a_cluster_wants_is_in_every_script() {
     let mut cluster = cluster();

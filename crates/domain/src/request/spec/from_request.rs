@@ -82,7 +82,8 @@ impl JobSpec {
             let detail = "contradicts restart.max_total_hours: Slurm gives a job that it requeues its whole time limit again; leave it out";
             faults.add("/use_requeue", "contradiction", detail);
         }
-        let use_requeue = request.use_requeue.unwrap_or(cluster.retries.use_requeue && restart.is_default());
+        let use_requeue =
+            request.use_requeue.unwrap_or(cluster.retries.use_requeue && restart.leaves_requeues_to_slurm());
         let timeout_minutes = timeout_minutes(request.timeout_minutes, &mut faults);
         let inputs = inputs(&request.inputs, &mut faults);
         let (env, secret_env) = environment(&request, &mut faults);

@@ -133,6 +133,27 @@ fn null_means_not_given() {
     assert_eq!(serde_json::to_value(spec).unwrap(), serde_json::to_value(plain).unwrap());
 }
 
+#[test_case(&json!({"delay_seconds": 5}) => true; "a policy for failures of the infrastructure")]
+#[test_case(&json!({"on": ["node_failure"]}) => false; "some of its failures")]
+#[test_case(&json!({"on": ["timeout"]}) => false; "time limits")]
+#[test_case(&json!({"exit_codes": [75]}) => false; "exit codes")]
+#[test_case(&json!({"max_total_hours": 5}) => false; "a total time")]
+fn slurm_requeues_a_job_only_if_its_policy_has_nothing_to_say(restart: &Value) -> bool {
+    let (spec, ..) = accepted(json!({"command": "true", "restart": restart}));
+    spec.use_requeue
+}
+
+#[test]
+fn a_policy_does_not_go_with_what_it_cannot_bound() {
+    let both = json!({"command": "true", "use_requeue": true, "restart": {"max_total_hours": 5}});
+    assert_eq!(faults(both), ["/use_requeue contradiction"]);
+    let (spec, ..) =
+        accepted(json!({"command": "true", "use_requeue": true, "restart": {"on": ["node_failure"]}}));
+    assert!(spec.use_requeue);
+    let waits = json!({"command": "true", "array": {"indices": "0-3"}, "restart": {"delay_seconds": 5}});
+    assert_eq!(faults(waits), ["/restart/delay_seconds unsupported"]);
+}
+
 #[test]
 fn what_a_job_says_wins_over_the_cluster() {
     let (spec, ..) = accepted(json!({

@@ -111,14 +111,15 @@ fn a_run_that_slurm_has_ended_and_repeated_has_not_failed_by_itself() {
 fn a_copy_that_found_the_attempt_taken_waits_until_it_shows_by_whom() {
     let mut job = Case { state: Some(SlurmState::Failed), ..Case::default() }.job();
     let claimed = ExitCode { code: remote::script::EXIT_CLAIMED, signal: 0 };
-    job.run.exit = Some(claimed);
+    (job.run.exit, job.run.ran_before) = (Some(claimed), 1000);
     let after = |minutes: i64, run_claim| {
         let markers = Markers { run_claim, ..NO_MARKERS };
         let found = Findings { markers: &markers, ..NOTHING };
         conclude(&job, &found, &Graces::default(), T0 + TimeDelta::minutes(minutes))
     };
     assert!(matches!(after(4, None), Ending::Wait { .. }), "a claim is seen late on the login host");
-    assert!(matches!(after(4, SlurmJobId::new(8)), Ending::Adopt(_)));
+    let Ending::Adopt(job) = after(4, SlurmJobId::new(8)) else { panic!() };
+    assert_eq!(job.run.ran_before, 1000, "the attempts before have taken their time");
     assert!(matches!(after(5, None), Ending::Retry { .. }), "nobody has it");
 }
 
