@@ -18,9 +18,9 @@ const TIMEOUT: Duration = Duration::from_mins(5);
 
 /// What the statements that wake jobs and look at their needs have read.
 const BLOCKS: &str = "with s as (
-        select shared_blks_hit + shared_blks_read as blocks, rows, query like '%j.id = n.job_id and j.phase =%' as wakes
+        select shared_blks_hit + shared_blks_read as blocks, rows, query like 'update jobs set due_at%' as wakes
         from pg_stat_statements
-        where query like '%j.id = n.job_id and j.phase =%' or query like '%jobs::needs::needed%'
+        where query like 'update jobs set due_at%' or query like '%from needs n where n.needed =%' or query like '%jobs::needs::needed%'
     ) select coalesce(sum(blocks), 0)::bigint || '|' || coalesce(sum(rows) filter (where wakes), 0) from s";
 
 pub(crate) fn run(bench: &Bench, rows: &mut Vec<Row>) -> anyhow::Result<()> {
