@@ -91,7 +91,7 @@ pub use run::{
         RelaxedExclusions, excluded, is_cramped, relax_attempt, relax_exclusions, with_own_exclusions,
     },
     graces::{Graces, RetryTerms},
-    needs::{NeededJob, after_needs},
+    needs::{NeededJob, NeededTasks, after_needs},
     observe::{ObservedChange, observe, unchanged_until},
     orphans::{MOST_ORPHANS, Orphan, OrphanKind, Record, Review, Stray, orphan_kind, review_orphans},
     pending::{blames_nodes, explain_wait, queue_wait},

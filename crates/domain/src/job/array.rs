@@ -9,7 +9,7 @@ use slurm::TaskSet;
 use crate::{
     clock::Timestamp,
     job::{attempt::Attempt, run::Run},
-    request::spec::JobSpec,
+    request::{needs::NeedWhen, spec::JobSpec},
 };
 
 /// What a job with an array keeps beside its newest attempt.
@@ -17,7 +17,13 @@ use crate::{
 pub struct ArrayState {
     /// The tasks that wait for a submission.
     pub unsubmitted: TaskSet,
-    /// They wait until then, after a failure of the infrastructure.
+    /// The tasks that wait for tasks of other jobs.
+    #[serde(default)]
+    pub held: TaskSet,
+    /// The tasks that were canceled because of a job, or a task, that they need. They go on if that is retried.
+    #[serde(default)]
+    pub skipped: TaskSet,
+    /// Those of `unsubmitted` wait until then, after a failure of the infrastructure.
     pub not_before: Option<Timestamp>,
     /// The tasks that were canceled before a submission.
     pub dropped: TaskSet,
@@ -65,12 +71,6 @@ pub struct TaskCounts {
 impl TaskCounts {
     pub const fn ended(&self) -> u32 {
         self.done + self.error + self.canceled
-    }
-
-    /// The tasks that wait are canceled with their job.
-    pub(crate) const fn cancel_pending(&mut self) {
-        self.canceled += self.pending;
-        self.pending = 0;
     }
 
     /// The tasks that wait fail with their job: nothing more is submitted.
@@ -166,10 +166,41 @@ impl AttemptTally {
 impl ArrayState {
     /// The state of a job that was just accepted; `None` without an array.
     pub fn of(spec: &JobSpec) -> Option<Self> {
-        let unsubmitted = spec.array.as_ref()?.tasks();
-        let total = unsubmitted.len();
+        let tasks = spec.array.as_ref()?.tasks();
+        let total = tasks.len();
         let counts = TaskCounts { total, pending: total, ..TaskCounts::default() };
-        Some(Self { unsubmitted, counts, ..Self::default() })
+        Some(Self { counts, ..Self::waiting(spec, tasks) })
+    }
+
+    /// The state with tasks that wait: to be submitted, or for tasks of other jobs.
+    pub(crate) fn waiting(spec: &JobSpec, tasks: TaskSet) -> Self {
+        let are_held = spec.needs.iter().any(|need| need.when == NeedWhen::Each);
+        let (held, unsubmitted) = if are_held { (tasks, TaskSet::default()) } else { (TaskSet::default(), tasks) };
+        Self { unsubmitted, held, ..Self::default() }
+    }
+
+    /// The tasks that are not in Slurm and may get there.
+    pub fn open(&self) -> TaskSet {
+        self.unsubmitted.union(&self.held).union(&self.skipped)
+    }
+
+    /// Of the tasks that wait for other jobs, `free` may run, and `lost` never can as things are.
+    pub(crate) fn release(&mut self, free: &TaskSet, lost: &TaskSet) {
+        let open = self.held.union(&self.skipped);
+        let before = self.skipped.len();
+        self.skipped = open.intersection(lost);
+        let free = open.intersection(free).without(lost);
+        self.held = open.without(&free).without(lost);
+        self.unsubmitted = self.unsubmitted.union(&free);
+        self.counts.canceled = (self.counts.canceled + self.skipped.len()).saturating_sub(before);
+        self.counts.pending = (self.counts.pending + before).saturating_sub(self.skipped.len());
+    }
+
+    /// All tasks that wait are canceled because of a job that theirs needs.
+    pub(crate) fn skip(&mut self) {
+        self.held = self.held.union(&std::mem::take(&mut self.unsubmitted));
+        let all = self.open();
+        self.release(&TaskSet::default(), &all);
     }
 
     /// The first piece of the tasks that wait, and the task that Slurm's index 0 stands for. `size`: of a piece.

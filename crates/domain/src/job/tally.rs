@@ -72,8 +72,7 @@ impl Job {
             Some((Some(TaskOutcome::Error), _)) => TaskStatus::Error,
             Some((Some(TaskOutcome::Canceled), _)) => TaskStatus::Canceled,
             Some((None, true)) => TaskStatus::Running,
-            _ if array.dropped.contains(task) => TaskStatus::Canceled,
-            // A job that it needs did not become what it waits for.
+            _ if array.dropped.contains(task) || array.skipped.contains(task) => TaskStatus::Canceled,
             _ if self.phase == Phase::Ended && self.status == Status::Canceled => TaskStatus::Canceled,
             // Slurm has rejected its submission.
             _ if self.phase == Phase::Ended => TaskStatus::Error,
@@ -87,7 +86,7 @@ impl Job {
         let (failed, all) = (tasks.intersection(failed).len(), tasks.len());
         // What a canceled job never submitted is canceled, and stays so if it does not go now.
         let is_canceled = self.status == Status::Canceled;
-        let canceled = if is_canceled { known.unsubmitted.clone() } else { TaskSet::default() };
+        let canceled = if is_canceled { known.open() } else { known.skipped.clone() };
         let counts = TaskCounts {
             pending: all,
             error: known.counts.error.saturating_sub(failed),
@@ -95,12 +94,11 @@ impl Job {
             ..known.counts
         };
         Some(ArrayState {
-            unsubmitted: tasks.clone(),
             dropped: known.dropped.union(&canceled).without(tasks),
             withdrawn: known.withdrawn.without(tasks),
             retried_at: self.attempt.as_ref().map_or(0, |attempt| attempt.no.get()),
             counts,
-            ..ArrayState::default()
+            ..ArrayState::waiting(&self.spec, tasks.clone())
         })
     }
 
@@ -196,8 +194,10 @@ impl Job {
 
     /// Nothing more is submitted of a job that its owner cancels or pauses, or of tasks that the owner cancels.
     fn withdraw(&mut self, array: &mut ArrayState, now: Timestamp) {
-        array.dropped = array.dropped.union(&array.unsubmitted.intersection(&array.withdrawn));
+        let waits = array.unsubmitted.union(&array.held);
+        array.dropped = array.dropped.union(&waits.intersection(&array.withdrawn));
         array.unsubmitted = array.unsubmitted.without(&array.withdrawn);
+        array.held = array.held.without(&array.withdrawn);
         let unsent = self.attempt.as_mut().filter(|attempt| attempt.is_open() && attempt.slurm_id.is_none());
         match self.desired {
             DesiredState::Run => {}
@@ -208,6 +208,7 @@ impl Job {
                         Some(Verdict::new(Outcome::Canceled, "Canceled before it reached Slurm.", now));
                 }
                 array.dropped = array.dropped.union(&std::mem::take(&mut array.unsubmitted));
+                array.dropped = array.dropped.union(&std::mem::take(&mut array.held));
             }
             DesiredState::Pause => {
                 if let Some(attempt) = unsent {
@@ -220,24 +221,24 @@ impl Job {
     }
 
     /// Sets status, phase and message by the counts.
-    fn settle(mut self, now: Timestamp) -> (Self, Option<Timestamp>) {
+    pub(crate) fn settle(mut self, now: Timestamp) -> (Self, Option<Timestamp>) {
         let in_slurm = self.attempts_in_slurm().next().is_some();
         let awaits =
             self.attempt.as_ref().is_some_and(|attempt| attempt.is_open() && attempt.slurm_id.is_none());
         let Some(array) = &mut self.array else { return (self, None) };
         if let (Some(refusal), false) = (array.refusal.clone(), in_slurm) {
             array.counts.fail_pending();
-            let message = format!("{refusal} {}", said(&array.counts));
-            array.unsubmitted = TaskSet::default();
+            let message = format!("{refusal} {}", said(array));
+            (array.unsubmitted, array.held) = Default::default();
             self.end(Status::Error, message, now);
             return (self, None);
         }
-        let is_over = !in_slurm && !awaits && array.unsubmitted.is_empty();
+        let is_over = !in_slurm && !awaits && array.unsubmitted.is_empty() && array.held.is_empty();
         if is_over {
             // Slurm rejected them, and a retry left them out.
             array.counts.fail_pending();
         }
-        let counts = array.counts;
+        let (counts, message) = (array.counts, said(array));
         if is_over {
             let status = if counts.error > 0 {
                 Status::Error
@@ -246,7 +247,8 @@ impl Job {
             } else {
                 Status::Done
             };
-            self.end(status, said(&counts), now);
+            self.is_skipped = self.desired == DesiredState::Run && !array.skipped.is_empty();
+            self.end(status, message, now);
             return (self, None);
         }
         let waits = !array.unsubmitted.is_empty() && array.refusal.is_none();
@@ -254,11 +256,11 @@ impl Job {
         match self.desired {
             DesiredState::Run => {
                 self.status = if counts.running > 0 { Status::Running } else { Status::Pending };
-                self.message = said(&counts);
+                self.message = message;
             }
             DesiredState::Cancel | DesiredState::Delete => self.status = Status::Canceling,
             DesiredState::Pause if !in_slurm => {
-                self.pause("Paused by its owner.", format!("Paused. {}", said(&counts)), now);
+                self.pause("Paused by its owner.", format!("Paused. {message}"), now);
                 return (self, None);
             }
             DesiredState::Pause => self.status = Status::Pausing,
@@ -270,10 +272,15 @@ impl Job {
                 (true, None) => Phase::Queued,
                 _ if counts.running > 0 => Phase::Running,
                 _ if in_slurm => Phase::InQueue,
-                _ => Phase::RetryWait,
+                (true, Some(_)) => Phase::RetryWait,
+                // It waits for tasks of other jobs.
+                (false, _) => Phase::Waiting,
             },
             None,
         );
+        if self.phase == Phase::Waiting {
+            self.message = self.awaited_tasks();
+        }
         // A task may be canceled before it begins.
         if counts.running + counts.done + counts.error > 0 {
             self.started_at = self.started_at.or(Some(now));
@@ -292,7 +299,7 @@ fn counts(array: &ArrayState, tallies: &[(AttemptNo, AttemptTally)]) -> TaskCoun
     let sum = |of: fn(&AttemptTally) -> u32| tallies.iter().map(|(_, tally)| of(tally)).sum::<u32>();
     let total = array.counts.total;
     let (running, done, error) = (sum(|t| t.running), sum(|t| t.done), sum(|t| t.error));
-    let canceled = sum(|t| t.canceled) + array.dropped.len();
+    let canceled = sum(|t| t.canceled) + array.dropped.len() + array.skipped.len();
     let pending = total.saturating_sub(running + done + error + canceled);
     TaskCounts { total, pending, running, done, error, canceled }
 }
@@ -311,8 +318,9 @@ fn verdict(tally: &AttemptTally, tasks: u32, now: Timestamp) -> Verdict {
     Verdict::new(outcome, &why, now)
 }
 
-/// The counts as a sentence.
-fn said(counts: &TaskCounts) -> String {
+/// The counts in words.
+fn said(array: &ArrayState) -> String {
+    let counts = &array.counts;
     let parts = [
         (counts.error, "failed"),
         (counts.canceled, "canceled"),
@@ -324,6 +332,10 @@ fn said(counts: &TaskCounts) -> String {
         let _ = write!(text, ", {count} {word}");
     }
     text.push('.');
+    let skipped = array.skipped.len();
+    if skipped > 0 {
+        let _ = write!(text, " {skipped} of the canceled need tasks of other jobs that did not succeed.");
+    }
     text
 }
 

@@ -42,6 +42,9 @@ pub enum NeedWhen {
     Finished,
     /// The other job has begun to run.
     Started,
+    /// Task by task: each task of this job waits until the task of the same number of the other job has succeeded. A task whose
+    /// counterpart fails, is canceled or does not exist is canceled. Needs `array`.
+    Each,
 }
 
 /// A validated need.
@@ -62,7 +65,12 @@ impl Need {
 }
 
 /// The validated needs of a request. `own`: the id of the job, if its caller has chosen one.
-pub(super) fn needs(asked: &[NeedRequest], own: Option<Uuid>, faults: &mut Faults) -> Vec<Need> {
+pub(super) fn needs(
+    asked: &[NeedRequest],
+    own: Option<Uuid>,
+    has_array: bool,
+    faults: &mut Faults,
+) -> Vec<Need> {
     if asked.len() > MAX_NEEDS {
         faults.add("/needs", "too_many", format_args!("must have at most {MAX_NEEDS} jobs"));
     }
@@ -79,6 +87,10 @@ pub(super) fn needs(asked: &[NeedRequest], own: Option<Uuid>, faults: &mut Fault
         };
         if own == Some(job) {
             faults.add(format!("/needs/{at}/job"), "cycle", "is this job itself: a job cannot need itself");
+        }
+        if need.when == NeedWhen::Each && !has_array {
+            let detail = "goes with an array: each of its tasks waits for the task of the same number; use succeeded";
+            faults.add(format!("/needs/{at}/when"), "unsupported", detail);
         }
         let name = need.name.clone().unwrap_or_else(|| (at + 1).to_string());
         let Some(name) = faults.parse(&format!("/needs/{at}/name"), &name) else { continue };
@@ -103,7 +115,7 @@ mod tests {
 
     fn faults(needs: &[NeedRequest], own: Option<Uuid>) -> Vec<(String, &'static str)> {
         let mut faults = Faults::default();
-        super::needs(needs, own, &mut faults);
+        super::needs(needs, own, false, &mut faults);
         faults.0.into_iter().map(|Violation { pointer, code, .. }| (pointer, code)).collect()
     }
 
@@ -112,7 +124,7 @@ mod tests {
     #[test]
     fn a_need_is_named_by_its_position_unless_it_has_a_name() {
         let mut found = Faults::default();
-        let needs = super::needs(&[asked(ONE, None), asked(ONE, Some("prep-1"))], None, &mut found);
+        let needs = super::needs(&[asked(ONE, None), asked(ONE, Some("prep-1"))], None, false, &mut found);
         assert!(found.0.is_empty());
         assert_eq!(needs[0].variable("DIR"), "NEEDS_1_DIR");
         assert_eq!(needs[1].variable("STATUS"), "NEEDS_PREP_1_STATUS");
@@ -129,5 +141,7 @@ mod tests {
         assert_eq!(faults(&[asked(ONE, None)], ONE.parse().ok()), at("/needs/0/job", "cycle"));
         let many: Vec<_> = (0..=MAX_NEEDS).map(|_| asked(ONE, None)).collect();
         assert_eq!(faults(&many, None), at("/needs", "too_many"));
+        let each = NeedRequest { when: NeedWhen::Each, ..asked(ONE, None) };
+        assert_eq!(faults(&[each], None), at("/needs/0/when", "unsupported"));
     }
 }

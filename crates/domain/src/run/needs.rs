@@ -2,16 +2,17 @@
 
 use std::fmt::Write;
 
-use slurm::{EnvKey, RemotePath};
+use slurm::{EnvKey, RemotePath, TaskSet};
 
 use crate::{
     clock::Timestamp,
     cluster::target::Cluster,
     job::{
+        array::ArrayState,
         identity::JobId,
         paths::JobPaths,
         status::{Phase, Status},
-        stored::Job,
+        stored::{DesiredState, Job},
     },
     request::needs::{Need, NeedWhen},
     run::plan::Transition,
@@ -28,6 +29,18 @@ pub struct NeededJob {
     pub has_started: bool,
     /// The base directory of its newest attempt.
     pub job_dir: Option<RemotePath>,
+    /// The other job went on after this need: it is not looked at again when that job is retried.
+    pub was_met: bool,
+    /// How its tasks have ended, if it has an array and each task of the other job waits for one of them.
+    pub tasks: Option<NeededTasks>,
+}
+
+/// How the tasks of a needed job have ended. The others have not.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NeededTasks {
+    pub done: TaskSet,
+    /// They failed or were canceled.
+    pub lost: TaskSet,
 }
 
 /// How far a need is met.
@@ -40,9 +53,16 @@ enum Standing {
 
 impl NeededJob {
     fn standing(&self, when: NeedWhen) -> Standing {
+        if self.was_met || when == NeedWhen::Each {
+            return Standing::Met;
+        }
+        self.standing_now(when)
+    }
+
+    fn standing_now(&self, when: NeedWhen) -> Standing {
         let Some(status) = self.status else { return Standing::Never };
         let is_met = match when {
-            NeedWhen::Succeeded => status == Status::Done,
+            NeedWhen::Succeeded | NeedWhen::Each => status == Status::Done,
             NeedWhen::Failed => status == Status::Error,
             NeedWhen::Finished => status.is_final(),
             // The start of a short job may be seen by no poll.
@@ -52,6 +72,18 @@ impl NeededJob {
             (true, _) => Standing::Met,
             (false, true) => Standing::Never,
             (false, false) => Standing::Waits,
+        }
+    }
+
+    /// Which of these tasks may run because their counterparts are done, and which never can because theirs will not be.
+    fn sort(&self, tasks: &TaskSet) -> (TaskSet, TaskSet) {
+        let own = self.tasks.clone().unwrap_or_default();
+        // A job without an array is the counterpart of every task.
+        match self.standing_now(NeedWhen::Each) {
+            Standing::Met if self.tasks.is_none() => (tasks.clone(), TaskSet::default()),
+            Standing::Waits => (tasks.intersection(&own.done), tasks.intersection(&own.lost)),
+            // It has ended, and what is not done will not be.
+            Standing::Met | Standing::Never => (tasks.intersection(&own.done), tasks.without(&own.done)),
         }
     }
 
@@ -81,12 +113,17 @@ pub fn after_needs(job: &Job, needed: &[NeededJob], now: Timestamp) -> Transitio
         next.end(Status::Canceled, message, now);
         next.is_skipped = true;
         if let Some(array) = &mut next.array {
-            array.counts.cancel_pending();
+            array.skip();
         }
         return Transition { job: next, due_at: None };
     }
     let waits: Vec<_> = all().filter(|(.., standing)| *standing == Standing::Waits).collect();
     if waits.is_empty() {
+        next.release_tasks(needed);
+        if next.array.as_ref().is_some_and(|array| array.unsubmitted.is_empty()) {
+            let (job, due_at) = next.settle(now);
+            return Transition { job, due_at };
+        }
         next.phase = Phase::Queued;
         "Its needs are met; waiting to be submitted.".clone_into(&mut next.message);
         return Transition { job: next, due_at: Some(now) };
@@ -109,11 +146,40 @@ fn expected(need: &Need) -> String {
         NeedWhen::Failed => "fail",
         NeedWhen::Finished => "end",
         NeedWhen::Started => "begin",
+        NeedWhen::Each => "succeed task by task",
     };
     format!("{} to {end}", need.name)
 }
 
 impl Job {
+    /// Whether some of its tasks wait for tasks of other jobs, or were canceled because of them.
+    pub fn has_held_tasks(&self) -> bool {
+        let some = |array: &ArrayState| !array.held.is_empty() || !array.skipped.is_empty();
+        self.desired == DesiredState::Run && self.array.as_ref().is_some_and(some)
+    }
+
+    /// Tasks that wait for tasks of other jobs may be submitted once those are done. `needed` is in the order of the job's needs.
+    pub fn release_tasks(&mut self, needed: &[NeededJob]) {
+        let Some(array) = &mut self.array else { return };
+        let open = array.held.union(&array.skipped);
+        let (mut free, mut lost) = (open.clone(), TaskSet::default());
+        let needs = self.spec.needs.iter().zip(needed);
+        for (_, found) in needs.filter(|(need, _)| need.when == NeedWhen::Each) {
+            let (done, gone) = found.sort(&open);
+            (free, lost) = (free.intersection(&done), lost.union(&gone));
+        }
+        array.release(&free, &lost);
+    }
+
+    /// What its tasks wait for, if they wait for tasks of other jobs.
+    pub(crate) fn awaited_tasks(&self) -> String {
+        let held = self.array.as_ref().map(|array| array.held.clone()).unwrap_or_default();
+        let names = self.spec.needs.iter().filter(|need| need.when == NeedWhen::Each).take(NAMED);
+        let names: Vec<_> = names.map(|need| need.name.as_str()).collect();
+        let tasks = if held.len() == 1 { "task" } else { "tasks" };
+        format!("Waits for {tasks} {held} of {} to succeed.", names.join(" and "))
+    }
+
     /// The job with the variables about the jobs that it needs, which are in the order of its needs.
     #[must_use]
     pub fn with_needed(&self, needed: &[NeededJob], cluster: &Cluster) -> Self {

@@ -98,11 +98,12 @@ fn plan_array(job: &Job, array: &ArrayState, now: Timestamp) -> Step {
         }
         (Phase::Ended, DesiredState::Delete) => Step::Purge,
         (Phase::Ended, _) | (Phase::Paused, DesiredState::Pause) => Step::Rest,
-        // If its owner has canceled all its tasks, it ends.
-        (Phase::Waiting, DesiredState::Run) if array.unsubmitted.without(&array.withdrawn).is_empty() => {
-            Step::Tend
+        // One whose owner has canceled all its tasks ends. One that had an attempt has files on the cluster.
+        (Phase::Waiting, DesiredState::Run)
+            if job.attempt.is_none() && !array.open().without(&array.withdrawn).is_empty() =>
+        {
+            Step::AwaitNeeds
         }
-        (Phase::Waiting, DesiredState::Run) => Step::AwaitNeeds,
         (
             Phase::Queued | Phase::ConvertingImage | Phase::Submitting | Phase::RetryWait | Phase::Paused,
             DesiredState::Run,

@@ -174,7 +174,7 @@ impl Store {
         let sealed = self.seal_secrets(id, retry.secrets)?;
         let state = retry.array.map(|array| to_json("the state of an array", array)).transpose()?;
         let withdrawn = retry.array.map(|array| array.withdrawn.to_string());
-        let again = retry.array.iter().flat_map(|array| array.unsubmitted.iter());
+        let again = retry.array.iter().flat_map(|array| array.open().iter().collect::<Vec<_>>());
         let again: Vec<i32> = again.filter_map(|task| i32::try_from(task).ok()).collect();
         store_request!(
             self,
@@ -202,9 +202,6 @@ impl Store {
              ), reopened as (
                  update jobs d
                  set status = 'Pending', phase = 'waiting', skipped = false, message = 'Waiting again for the jobs that it needs.', finished_at = null,
-                     array_state = case when d.array_state is null then null
-                                        else jsonb_set(d.array_state, '{counts}', d.array_state->'counts'
-                                                 || jsonb_build_object('pending', d.array_state #> '{counts,canceled}', 'canceled', 0)) end,
                      due_at = now(), last_modified = $3, version = d.version + 1, updated_by = 'request_retry'
                  from stopped where d.id = stopped.job_id
              )",

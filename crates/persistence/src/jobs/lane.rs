@@ -4,7 +4,7 @@ use domain::Phase;
 use strum::{Display, EnumString};
 
 /// Steps of two lanes run side by side: a slow submission does not hold up the end of other jobs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Display, EnumString)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Display, EnumString)]
 #[strum(serialize_all = "snake_case")]
 pub enum Lane {
     /// Jobs that have nothing on the cluster: not yet, or no longer.

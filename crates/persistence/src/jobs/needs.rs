@@ -2,7 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use domain::{Job, JobId, NeededJob};
+use domain::{Job, JobId, NeededJob, NeededTasks};
+use slurm::TaskSet;
 use sqlx::{PgExecutor, Postgres, Transaction};
 use uuid::Uuid;
 
@@ -27,10 +28,20 @@ impl Needs for Store {
         let ids: Vec<_> = jobs.iter().map(|id| id.get()).collect();
         let rows = sqlx::query!(
             r#"-- jobs::needs::needed
-               select n.job_id, j.status as "status?", j.started_at, a.job_dir as "job_dir?"
+               select n.job_id, n.met, j.status as "status?", j.started_at, a.job_dir as "job_dir?",
+                      tasks.done, tasks.lost, j.array_state ->> 'dropped' as dropped, j.array_state ->> 'skipped' as skipped
                from needs n
+               join jobs d on d.id = n.job_id
                left join jobs j on j.id = n.needed and j.desired_state <> 'delete'
                left join slurm_metadata a on a.job_id = j.id and a.attempt = j.attempt
+               left join lateral (
+                   -- Of jobs with an array whose tasks are waited for one by one.
+                   select coalesce(array_agg(task) filter (where outcome = 'done'), '{}') as done,
+                          coalesce(array_agg(task) filter (where outcome in ('error', 'canceled')), '{}') as lost
+                   from (select distinct on (task) task, outcome, superseded from runs where job_id = j.id
+                         order by task, attempt desc) newest
+                   where not superseded
+               ) tasks on d.spec #>> array['needs', n.place::text, 'when'] = 'each' and j.array_state is not null
                where n.job_id = any($1)
                order by n.job_id, n.place"#,
             &ids
@@ -39,14 +50,32 @@ impl Needs for Store {
         .await?;
         for row in rows {
             let stored = StoredRow::of("needs", &row.job_id);
+            let tasks = match (row.done, row.lost) {
+                (Some(done), Some(lost)) => {
+                    let canceled = [("dropped", row.dropped), ("skipped", row.skipped)];
+                    let mut lost = tasks(lost);
+                    for (column, canceled) in canceled {
+                        let canceled: Option<TaskSet> = stored.parse_any(column, canceled.as_ref())?;
+                        lost = lost.union(&canceled.unwrap_or_default());
+                    }
+                    Some(NeededTasks { done: tasks(done), lost })
+                }
+                _ => None,
+            };
             needed.entry(JobId::new(row.job_id)).or_default().push(NeededJob {
                 status: stored.parse_any("status", row.status.as_ref())?,
                 has_started: row.started_at.is_some(),
                 job_dir: stored.parse_any("job_dir", row.job_dir.as_ref())?,
+                was_met: row.met,
+                tasks,
             });
         }
         Ok(needed)
     }
+}
+
+fn tasks(numbers: Vec<i32>) -> TaskSet {
+    numbers.into_iter().filter_map(|task| u32::try_from(task).ok()).collect()
 }
 
 impl Store {

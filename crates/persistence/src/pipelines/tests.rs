@@ -167,7 +167,7 @@ fn model(jobs: &[Node]) -> Vec<Option<End>> {
         let is_met = |(of, when): &(usize, NeedWhen)| {
             let (status, began) = ends[*of].unwrap_or((Status::Canceled, false));
             match when {
-                NeedWhen::Succeeded => status == Status::Done,
+                NeedWhen::Succeeded | NeedWhen::Each => status == Status::Done,
                 NeedWhen::Failed => status == Status::Error,
                 NeedWhen::Finished => true,
                 NeedWhen::Started => began,

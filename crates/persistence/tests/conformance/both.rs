@@ -162,6 +162,10 @@ impl Both {
                 Some(JobArray { tasks: ArrayTasks::Indices("0-5".parse().unwrap()), max_parallel: None });
         }
         spec.needs = needs(id);
+        if has_array(id) {
+            // Task by task, of another array.
+            spec.needs.iter_mut().for_each(|need| need.when = NeedWhen::Each);
+        }
         let job = Job::accepted(id, owner, cluster, spec, self.now);
         let new = NewJob { job, secrets: secrets(), request_hash: [u8::from(self.dice.chance(200)); 32] };
         let tell = |inserted| match inserted {

@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use domain::{DesiredState, Job, JobId, NeededJob, Phase, Status, Timestamp};
+use domain::{
+    ArrayState, DesiredState, Job, JobId, NeedWhen, NeededJob, NeededTasks, Phase, Status, TaskCounts, TaskOutcome,
+    Timestamp,
+};
 use persistence::{Lane, Needs, StoreError};
 
 use super::{MemoryStore, Tables, row::JobRow};
@@ -12,7 +15,10 @@ impl Needs for MemoryStore {
         let tables = self.tables();
         let known = |id: &JobId| {
             let row = tables.jobs.get(id).filter(|row| !row.job.spec.needs.is_empty())?;
-            let needs = row.job.spec.needs.iter().map(|need| tables.needed(JobId::new(need.job)));
+            let needs = row.job.spec.needs.iter().map(|need| NeededJob {
+                was_met: row.needs_met,
+                ..tables.needed(JobId::new(need.job), need.when)
+            });
             Some((*id, needs.collect()))
         };
         Ok(jobs.iter().filter_map(known).collect())
@@ -20,11 +26,12 @@ impl Needs for MemoryStore {
 }
 
 /// What the triggers compare.
-pub(super) type Before = (Phase, bool);
+pub(super) type Before = (Phase, bool, Option<TaskCounts>);
 
 impl JobRow {
     pub(super) fn before(&self) -> Before {
-        (self.job.phase, self.job.started_at.is_some())
+        let counts = self.job.array.as_ref().map(|array| array.counts);
+        (self.job.phase, self.job.started_at.is_some(), counts)
     }
 
     /// Where it goes on when it is resumed or retried.
@@ -45,8 +52,22 @@ impl JobRow {
     }
 }
 
+impl JobRow {
+    /// How its tasks have ended.
+    fn ended(&self, array: &ArrayState) -> NeededTasks {
+        let newest = self.newest_tasks();
+        let with = |wanted: &[TaskOutcome]| {
+            let of = newest.iter().filter(|(_, run)| !run.superseded);
+            let of = of.filter(|(_, run)| run.outcome.is_some_and(|outcome| wanted.contains(&outcome)));
+            of.map(|(task, _)| *task).collect::<slurm::TaskSet>()
+        };
+        let lost = with(&[TaskOutcome::Error, TaskOutcome::Canceled]);
+        NeededTasks { done: with(&[TaskOutcome::Done]), lost: lost.union(&array.dropped).union(&array.skipped) }
+    }
+}
+
 impl Tables {
-    fn needed(&self, id: JobId) -> NeededJob {
+    fn needed(&self, id: JobId, when: NeedWhen) -> NeededJob {
         let Some(row) = self.jobs.get(&id).filter(|row| row.job.desired != DesiredState::Delete) else {
             return NeededJob::default();
         };
@@ -55,6 +76,8 @@ impl Tables {
             status: Some(row.job.status),
             has_started: row.job.started_at.is_some(),
             job_dir: attempt.map(|attempt| attempt.job_dir.clone()),
+            was_met: false,
+            tasks: row.job.array.as_ref().filter(|_| when == NeedWhen::Each).map(|array| row.ended(array)),
         }
     }
 
@@ -79,20 +102,26 @@ impl Tables {
     /// After each change of a row: a job that begins or ends wakes those that wait for it.
     pub(super) fn wake_needing(&mut self, id: JobId, before: Before, clock: Timestamp) {
         let Some(row) = self.jobs.get_mut(&id) else { return };
-        let (phase, has_started) = row.before();
+        let (phase, has_started, counts) = row.before();
         row.needs_met |= before.0 == Phase::Waiting && phase == Phase::Queued;
         let ends = before.0 != Phase::Ended && phase == Phase::Ended;
-        if !ends && (before.1 || !has_started) {
+        let turns = ends || (!before.1 && has_started);
+        if !turns && before.2 == counts {
             return;
         }
-        let mut clusters = BTreeSet::new();
-        for row in self.jobs.values_mut().filter(|row| row.job.phase == Phase::Waiting && row.needs(id)) {
+        let mut woken = BTreeSet::new();
+        let awaits = |row: &&mut JobRow| {
+            let has_held = |array: &ArrayState| !array.held.is_empty() || !array.skipped.is_empty();
+            row.job.phase != Phase::Ended
+                && (turns && row.job.phase == Phase::Waiting || row.job.array.as_ref().is_some_and(has_held))
+        };
+        for row in self.jobs.values_mut().filter(|row| row.needs(id)).filter(awaits) {
             row.due_at = Some(clock);
             row.job.version += 1;
-            clusters.insert(row.job.cluster.clone());
+            woken.insert((row.job.cluster.clone(), Lane::of(row.job.phase)));
         }
-        for cluster in &clusters {
-            self.wake(cluster, Some(Lane::Submit));
+        for (cluster, lane) in &woken {
+            self.wake(cluster, Some(*lane));
         }
     }
 
@@ -106,9 +135,6 @@ impl Tables {
                 (job.status, job.phase, job.finished_at) = (Status::Pending, Phase::Waiting, None);
                 job.is_skipped = false;
                 "Waiting again for the jobs that it needs.".clone_into(&mut job.message);
-                if let Some(array) = &mut job.array {
-                    (array.counts.pending, array.counts.canceled) = (array.counts.canceled, 0);
-                }
                 job.last_modified = now;
                 job.version += 1;
                 row.due_at = Some(clock);

@@ -95,7 +95,8 @@ impl MemoryStore {
             if let Some(array) = array {
                 job.array = Some(array.clone());
                 row.withdrawn.clone_from(&array.withdrawn);
-                let again = row.tasks.iter_mut().filter(|((_, task), _)| array.unsubmitted.contains(*task));
+                let going = array.open();
+                let again = row.tasks.iter_mut().filter(|((_, task), _)| going.contains(*task));
                 again.for_each(|(_, run)| run.superseded = true);
             }
         });

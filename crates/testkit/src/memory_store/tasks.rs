@@ -188,7 +188,7 @@ impl MemoryStore {
 
 impl JobRow {
     /// The newest run of each task.
-    fn newest_tasks(&self) -> BTreeMap<u32, &TaskRow> {
+    pub(super) fn newest_tasks(&self) -> BTreeMap<u32, &TaskRow> {
         self.tasks.iter().map(|((_, task), row)| (*task, row)).collect()
     }
 

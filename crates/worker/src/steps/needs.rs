@@ -21,4 +21,16 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         self.record(lease, &changed).await?;
         Ok(())
     }
+
+    /// Tasks of these jobs that wait for tasks of other jobs may be submitted once those are done: one query for all of them.
+    pub(super) async fn release_held(&self, jobs: &mut [Job]) -> Result {
+        let ids: Vec<_> = jobs.iter().filter(|job| job.has_held_tasks()).map(|job| job.id).collect();
+        let needed = self.store.needed(&ids).await?;
+        for job in jobs {
+            if let Some(needed) = needed.get(&job.id) {
+                job.release_tasks(needed);
+            }
+        }
+        Ok(())
+    }
 }

@@ -49,6 +49,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         let Unwanted { tasks: unwanted, mut next } = self.unwanted(runtime, &jobs, &runs).await?;
         let canceled = self.cancel_tasks(runtime, &jobs, &unwanted).await;
         self.relax_attempts(runtime, &mut jobs, &runs, &mut next).await;
+        self.release_held(&mut jobs).await?;
         let mut tallies = self.store.task_tallies(&ids).await?;
         for one in &tended {
             add(tallies.entry(one.job).or_default(), one);

@@ -90,7 +90,7 @@ impl JobSpec {
         let variables = env.keys().chain(secret_env.keys()).cloned().collect();
         let home = request.id.and_then(|id| cluster.base_dir.join(&format!("results/{id}")).ok());
         let results = result_rules(std::mem::take(&mut request.results), home.as_ref(), &mut faults);
-        let needs = needs(&request.needs, request.id, &mut faults);
+        let needs = needs(&request.needs, request.id, request.array.is_some(), &mut faults);
         let array = request.array.take();
         let array = array.and_then(|array| JobArray::from_request(array, &variables, &mut faults));
         if array.is_some() && restart.delay_seconds.is_some() {

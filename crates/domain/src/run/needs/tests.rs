@@ -29,7 +29,7 @@ fn needing(whens: &[NeedWhen]) -> Job {
 }
 
 fn is(status: Status, has_started: bool) -> NeededJob {
-    NeededJob { status: Some(status), has_started, job_dir: None }
+    NeededJob { status: Some(status), has_started, ..NeededJob::default() }
 }
 
 #[test_case(NeedWhen::Succeeded, Status::Done, true => Phase::Queued)]
@@ -92,19 +92,108 @@ fn the_tasks_of_a_skipped_array_are_canceled() {
     );
 }
 
+/// A job whose tasks 0 to 3 wait for the tasks of another one.
+fn task_by_task() -> Job {
+    let mut spec = needing(&[NeedWhen::Each]).spec;
+    let tasks = ArrayTasks::Indices("0-3".parse().unwrap());
+    spec.array = Some(JobArray { tasks, max_parallel: None });
+    let job = command_job();
+    Job::accepted(job.id, job.owner, job.cluster, spec, at(0))
+}
+
+fn tasks(status: Status, done: &str, lost: &str) -> [NeededJob; 1] {
+    let tasks = NeededTasks { done: done.parse().unwrap(), lost: lost.parse().unwrap() };
+    [NeededJob { tasks: Some(tasks), ..is(status, true) }]
+}
+
+/// The tasks of an array: those that may go now, those that wait, and those that were skipped.
+fn stand(job: &Job) -> [String; 3] {
+    let array = job.array.as_ref().unwrap();
+    [&array.unsubmitted, &array.held, &array.skipped].map(TaskSet::to_string)
+}
+
+#[test]
+fn a_task_waits_for_the_task_of_the_same_number() {
+    let job = task_by_task();
+    let waits = after_needs(&job, &tasks(Status::Running, "", ""), at(1));
+    assert_eq!((waits.job.phase, waits.due_at), (Phase::Waiting, None));
+    assert_eq!(waits.job.message, "Waits for tasks 0-3 of job0 to succeed.");
+    let some = after_needs(&waits.job, &tasks(Status::Running, "1,7", "2"), at(2));
+    assert_eq!((some.job.phase, some.due_at), (Phase::Queued, Some(at(2))));
+    assert_eq!(stand(&some.job), ["1", "0,3", "2"]);
+    let counts = some.job.array.as_ref().unwrap().counts;
+    assert_eq!((counts.pending, counts.canceled), (3, 1));
+    assert_eq!(some.job.task_status(2, None), TaskStatus::Canceled);
+}
+
+#[test]
+fn the_task_of_a_job_that_has_ended_is_done_or_never_will_be() {
+    let ended = after_needs(&task_by_task(), &tasks(Status::Error, "0", "1"), at(1)).job;
+    assert_eq!(stand(&ended), ["0", "", "1-3"], "the tasks 2 and 3 do not exist");
+    let none = after_needs(&task_by_task(), &tasks(Status::Canceled, "", "1"), at(1)).job;
+    assert_eq!((none.status, none.is_skipped), (Status::Canceled, true));
+    let message = "0 of 4 tasks done, 4 canceled. 4 of the canceled need tasks of other jobs that did not succeed.";
+    assert_eq!(none.message, message);
+    let deleted = after_needs(&task_by_task(), &[NeededJob::default()], at(1)).job;
+    assert_eq!(deleted.status, Status::Canceled);
+}
+
+#[test]
+fn a_job_without_an_array_is_the_counterpart_of_every_task() {
+    let of = |status| stand(&after_needs(&task_by_task(), &[is(status, true)], at(1)).job);
+    assert_eq!(of(Status::Running), ["", "0-3", ""]);
+    assert_eq!(of(Status::Done), ["0-3", "", ""]);
+    assert_eq!(of(Status::Error), ["", "", "0-3"]);
+}
+
+#[test]
+fn a_skipped_task_goes_on_when_its_counterpart_is_retried() {
+    let mut job = after_needs(&task_by_task(), &tasks(Status::Running, "1", "0,2"), at(1)).job;
+    assert!(job.has_held_tasks());
+    job.release_tasks(&tasks(Status::Pending, "1", ""));
+    assert_eq!(stand(&job), ["1", "0,2-3", ""]);
+    let counts = job.array.as_ref().unwrap().counts;
+    assert_eq!((counts.pending, counts.canceled), (4, 0));
+    job.release_tasks(&tasks(Status::Done, "0-3", ""));
+    assert_eq!(stand(&job), ["0-3", "", ""]);
+}
+
+#[test]
+fn retried_tasks_wait_again_for_their_counterparts() {
+    let ended = after_needs(&task_by_task(), &tasks(Status::Error, "", ""), at(1)).job;
+    let again = ended.retried_array(&"1-2".parse().unwrap(), &TaskSet::default()).unwrap();
+    let sets = [&again.unsubmitted, &again.held, &again.skipped, &again.dropped].map(TaskSet::to_string);
+    assert_eq!(sets, ["", "1-2", "", "0,3"]);
+}
+
+#[test]
+fn a_whole_need_that_was_met_is_not_looked_at_again() {
+    let mut job = task_by_task();
+    job.spec.needs.extend(needing(&[NeedWhen::Succeeded]).spec.needs);
+    let [each] = tasks(Status::Running, "0", "");
+    let failed = NeededJob { was_met: true, ..is(Status::Error, true) };
+    assert_eq!(after_needs(&job, &[each, failed], at(1)).job.phase, Phase::Queued);
+}
+
+#[test]
+fn the_owner_may_cancel_tasks_that_wait_for_others() {
+    let mut job = after_needs(&task_by_task(), &tasks(Status::Running, "", ""), at(1)).job;
+    job.array.as_mut().unwrap().withdrawn = "0-3".parse().unwrap();
+    assert_eq!(plan(&job, &Graces::default(), at(2)), Step::Tend);
+    let (ended, _) = job.tally(&[], at(2));
+    assert_eq!((ended.status, ended.is_skipped), (Status::Canceled, false));
+}
+
 #[test]
 fn a_message_names_few_of_many() {
     let job = needing(&[NeedWhen::Finished; 5]);
-    let next = after_needs(&job, &[const { is_pending() }; 5], at(1)).job;
+    let pending: [_; 5] = std::array::from_fn(|_| is(Status::Pending, false));
+    let next = after_needs(&job, &pending, at(1)).job;
     assert!(
         next.message.ends_with("job2 to end, which is Pending; and for 2 more jobs."),
         "{}",
         next.message
     );
-}
-
-const fn is_pending() -> NeededJob {
-    NeededJob { status: Some(Status::Pending), has_started: false, job_dir: None }
 }
 
 #[test]

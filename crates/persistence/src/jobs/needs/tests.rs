@@ -201,8 +201,38 @@ async fn a_skipped_array_waits_again_with_all_its_tasks(pool: PgPool) {
     step(&store, 2, &[]).await;
     assert_eq!(find(&store, 2).await.array.unwrap().counts.canceled, 4);
     assert!(retry(&store, 1).await);
+    assert_eq!(find(&store, 2).await.phase, Phase::Waiting);
+    step(&store, 3, &[(1, Status::Done)]).await;
+    step(&store, 4, &[]).await;
     let again = find(&store, 2).await;
-    assert_eq!((again.phase, again.array), (Phase::Waiting, before));
+    assert_eq!((again.phase, again.array), (Phase::Queued, before));
+}
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn changed_counts_of_tasks_wake_only_tasks_that_wait_for_tasks(pool: PgPool) {
+    let store = store(pool);
+    stored(&store, &[(1, &[]), (2, &[1])]).await;
+    let Job { id: three, owner, cluster, mut spec, .. } = needing(3, &[1]);
+    spec.needs[0].when = NeedWhen::Each;
+    let tasks = ArrayTasks::Indices("0-3".parse().unwrap());
+    spec.array = Some(JobArray { tasks, max_parallel: None });
+    insert(&store, Job::accepted(three, owner, cluster, spec, NOW), Secrets::default()).await;
+    assert_eq!(step(&store, 1, &[]).await, [2, 3]);
+    let counts = async |number: i32| {
+        let state = "update jobs set array_state = jsonb_build_object('counts', jsonb_build_object('done', $2::int)) where id = $1";
+        sqlx::query(state).bind(id(1).get()).bind(number).execute(&store.pool).await.unwrap();
+    };
+    counts(1).await;
+    assert_eq!(step(&store, 2, &[]).await, [3]);
+    assert_eq!(step(&store, 3, &[]).await, [0_u128; 0]);
+    // Also when some of its tasks are in Slurm.
+    let running = "update jobs set phase = 'running' where id = $1 returning version";
+    let version: i64 = sqlx::query_scalar(running).bind(three.get()).fetch_one(&store.pool).await.unwrap();
+    let mut notices = store.listen_due().await.unwrap();
+    counts(2).await;
+    let notice = notices.next().await.unwrap().unwrap();
+    assert_eq!((notice.cluster.as_str(), notice.lane), ("dgx", None));
+    assert_eq!(find(&store, 3).await.version, version + 1);
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]

@@ -40,8 +40,13 @@ pub(super) fn audit(store: &MemoryStore, site: &LivingCluster, sent_jobs: &[Sent
                 let newest = store.newest_states(sent.id);
                 let events = store.events_of(sent.id);
                 // A retry of some tasks leaves the others as they were.
+                let may_skip_some = job.spec.needs.iter().any(|need| need.when == NeedWhen::Each);
                 let was_skipped = !job.spec.needs.is_empty()
-                    && events.iter().any(|event| event.data["status"].as_str() == Some("Canceled"));
+                    && events.iter().any(|event| match event.data["status"].as_str() {
+                        Some("Canceled") => true,
+                        Some("Error") => may_skip_some,
+                        _ => false,
+                    });
                 let wrong = |truth: &Truth| match &job.array {
                     Some(array) => verdict_of_tasks(job, array, &newest, sent, was_skipped, truth),
                     None => verdict(job, sent, truth).into_iter().collect(),
@@ -295,8 +300,13 @@ fn needs(job: &Job, stored: &BTreeMap<JobId, Job>, store: &MemoryStore, truth: &
                 .any(|event| event.data["status"].as_str() == Some(<&str>::from(status)))
         };
         let begun = truth.jobs.values().any(|one| one.owner == Some(need.job));
+        if need.when == NeedWhen::Each {
+            blamed |= other.status != Status::Done;
+            found.extend(begun_too_soon(job, other, truth));
+            continue;
+        }
         let (met, never) = match need.when {
-            NeedWhen::Succeeded => (ended(Status::Done), ended(Status::Error) || ended(Status::Canceled)),
+            NeedWhen::Succeeded | NeedWhen::Each => (ended(Status::Done), ended(Status::Error) || ended(Status::Canceled)),
             NeedWhen::Failed => (ended(Status::Error), ended(Status::Done) || ended(Status::Canceled)),
             NeedWhen::Finished => {
                 (ended(Status::Done) || ended(Status::Error) || ended(Status::Canceled), false)
@@ -308,10 +318,47 @@ fn needs(job: &Job, stored: &BTreeMap<JobId, Job>, store: &MemoryStore, truth: &
             found.push(format!("it was submitted, and {} is {} ({need:?})", other.id, other.status));
         }
     }
+    found.extend(skipped_without_reason(job, stored, store));
     if job.is_skipped && !blamed {
         found.push(format!("it was canceled without a reason: {}", job.message));
     }
     found
+}
+
+/// A task that runs once its counterpart in another job is done has run, and that was not done.
+fn begun_too_soon(job: &Job, other: &Job, truth: &Truth) -> Option<String> {
+    let of = |id: JobId| truth.jobs.values().filter(move |one| one.owner == Some(id.get()));
+    let was_done = |task: u32| {
+        let own = of(other.id).filter(|run| other.array.is_none() || run.task == task);
+        // A run that accounting forgot may have been told by its outcome file alone.
+        own.into_iter().any(|run| succeeded(run, true, false) || run.lost || run.word == Some(Word::Success))
+    };
+    let too_soon = of(job.id).find(|run| run.executed && !was_done(run.task))?;
+    Some(format!("its task {} ran, and that of {} was never done", too_soon.task, other.id))
+}
+
+/// A task that was skipped although its counterparts are done.
+fn skipped_without_reason(job: &Job, stored: &BTreeMap<JobId, Job>, store: &MemoryStore) -> Option<String> {
+    let array = job.array.as_ref()?;
+    // Another need may have canceled all its tasks.
+    if job.spec.needs.iter().any(|need| need.when != NeedWhen::Each) {
+        return None;
+    }
+    let others: Vec<_> = job.spec.needs.iter().map(|need| stored.get(&JobId::new(need.job))).collect();
+    if others.contains(&None) {
+        return None;
+    }
+    let newest: HashMap<JobId, HashMap<u32, NewestRun>> =
+        others.iter().flatten().map(|other| (other.id, store.newest_states(other.id))).collect();
+    let is_done = |other: &Job, task: u32| match &other.array {
+        None => other.status == Status::Done,
+        Some(_) => {
+            let own = newest.get(&other.id).and_then(|newest| newest.get(&task));
+            own.is_some() && other.task_status(task, own) == TaskStatus::Done
+        }
+    };
+    let wrong = array.skipped.iter().find(|task| others.iter().flatten().all(|other| is_done(other, *task)))?;
+    Some(format!("its task {wrong} was skipped, and all that it needs is done"))
 }
 
 /// Each line that the job wrote is one event. Of a file that is seen late, lines that came after its job was looked at for

@@ -69,6 +69,7 @@ impl Callers {
             // Those that it needs were deleted meanwhile.
             new.job.spec.needs.clear();
             new.job.phase = Phase::Queued;
+            new.job.array = ArrayState::of(&new.job.spec);
             self.store.insert_job(&new);
         }
         self.world
@@ -118,6 +119,12 @@ impl Callers {
             let tasks = self.world.dice(|dice| if dice.chance(300) { "0-1,1001-1002" } else { "0-3" });
             let tasks = ArrayTasks::Indices(tasks.parse().unwrap_or_default());
             job.spec.array = Some(JobArray { tasks, max_parallel: None });
+            for need in &mut job.spec.needs {
+                // Task by task: also of jobs without an array, and of arrays with other tasks.
+                if self.world.dice(|dice| dice.chance(500)) {
+                    need.when = NeedWhen::Each;
+                }
+            }
             job.array = ArrayState::of(&job.spec);
         }
         if self.world.dice(|dice| dice.chance(300)) {
