@@ -92,9 +92,13 @@ pub(crate) fn gather(
     let ends: HashMap<String, Needed> =
         cases.iter().map(|(place, case)| (place.clone(), Needed::of(case))).collect();
     for (place, case) in &mut cases {
-        let needs = place.parse().ok().and_then(|id: Uuid| jobs.get(&id)?.needs);
-        // A sweep has no case of its own.
-        case.needed = needs.and_then(|other| ends.get(&other.to_string()).cloned());
+        let (id, task) = place.split_once('/').map_or((place.as_str(), None), |(id, task)| (id, Some(task)));
+        let needs = id.parse().ok().and_then(|id: Uuid| jobs.get(&id)?.needs);
+        // An array has no case of its own: a task needs its counterpart, and another job the whole array.
+        case.needed = needs.and_then(|other| {
+            let counterpart = task.and_then(|task| ends.get(&format!("{other}/{task}")));
+            counterpart.or_else(|| ends.get(&other.to_string())).cloned()
+        });
     }
     let known = |name: &str| job_of(name).is_none_or(|(id, _)| jobs.contains_key(&id));
     let unknown_jobs =

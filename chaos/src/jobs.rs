@@ -28,6 +28,8 @@ pub(crate) enum Kind {
     Sweep,
     /// A short command that needs the success of another job.
     Needing,
+    /// An array of [`TASKS`] short commands, each of which needs the task of the same number of another job, or that job.
+    NeedingEach,
     /// A command whose first run ends with an exit code after which it goes on.
     GoingOn,
 }
@@ -38,7 +40,7 @@ pub(crate) const TASKS: u32 = 4;
 const UNLUCKY: u32 = 1;
 
 /// The weight of each kind.
-const WEIGHTS: [(Kind, u32); 11] = [
+const WEIGHTS: [(Kind, u32); 12] = [
     (Kind::Short, 40),
     (Kind::Failing, 12),
     (Kind::HardwareFailure, 8),
@@ -49,6 +51,7 @@ const WEIGHTS: [(Kind, u32); 11] = [
     (Kind::Steps, 10),
     (Kind::Sweep, 8),
     (Kind::Needing, 10),
+    (Kind::NeedingEach, 6),
     (Kind::GoingOn, 6),
 ];
 
@@ -81,7 +84,7 @@ impl Kind {
 
     /// The numbers of its tasks; none without an array.
     pub(crate) fn tasks(self) -> Option<std::ops::Range<u32>> {
-        (self == Self::Sweep).then_some(0..TASKS)
+        matches!(self, Self::Sweep | Self::NeedingEach).then_some(0..TASKS)
     }
 
     /// What one of its tasks does.
@@ -89,6 +92,7 @@ impl Kind {
         match self {
             Self::Sweep if task == UNLUCKY => Self::HardwareFailure,
             Self::Sweep => Self::Short,
+            Self::NeedingEach => Self::Needing,
             other => other,
         }
     }
@@ -105,6 +109,7 @@ impl Kind {
             Self::Steps => "steps",
             Self::Sweep => "sweep",
             Self::Needing => "needing",
+            Self::NeedingEach => "needing-each",
             Self::GoingOn => "going-on",
         }
     }
@@ -123,9 +128,14 @@ pub(crate) fn plan(rng: &mut StdRng, run: &str, before: Option<Uuid>) -> Planned
         _ => OwnerAction::Nothing,
     };
     let mut body = body(rng, id, kind, &format!("{}/{id}", run_dir(run)), &format!("{}/kill", run_dir(run)));
-    let needs = before.filter(|_| kind == Kind::Needing);
-    if let Some(other) = needs {
-        body["needs"] = json!([{"job": other}]);
+    let when = match kind {
+        Kind::Needing => Some("succeeded"),
+        Kind::NeedingEach => Some("each"),
+        _ => None,
+    };
+    let needs = before.filter(|_| when.is_some());
+    if let (Some(other), Some(when)) = (needs, when) {
+        body["needs"] = json!([{"job": other, "when": when}]);
     }
     Planned { id, kind, action, needs, body }
 }
@@ -135,7 +145,7 @@ fn body(rng: &mut StdRng, id: Uuid, kind: Kind, notes: &str, kill: &str) -> Valu
     let long = format!("work {}", rng.random_range(12..35_u32) * 10);
     let first = format!("if [ ! -e {notes}.first ]; then touch {notes}.first; ");
     let (work, code) = match kind {
-        Kind::Short | Kind::Steps | Kind::Needing => (short, 0),
+        Kind::Short | Kind::Steps | Kind::Needing | Kind::NeedingEach => (short, 0),
         Kind::GoingOn => (format!("{first}exit 75; fi; {short}"), 0),
         Kind::Failing => (format!("{short}; echo 'ValueError: num_classes must be 20' >&2"), 3),
         Kind::HardwareFailure => (format!("{first}{XID}; exit 1; fi; {short}"), 0),
@@ -148,7 +158,7 @@ fn body(rng: &mut StdRng, id: Uuid, kind: Kind, notes: &str, kill: &str) -> Valu
     };
     let me = "${SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID} ${SLURM_RESTART_COUNT:-0}";
     // Each task of an array has notes of its own.
-    let notes = if kind == Kind::Sweep { format!("{notes}.$TAO_TASK") } else { notes.to_owned() };
+    let notes = if kind.tasks().is_some() { format!("{notes}.$TAO_TASK") } else { notes.to_owned() };
     // Tenths of a second.
     let work_by_beats = format!(
         "work() {{ for ((left = $1; left > 0; left -= 5)); do\n\
@@ -162,7 +172,7 @@ fn body(rng: &mut StdRng, id: Uuid, kind: Kind, notes: &str, kill: &str) -> Valu
         "id": id, "command": command, "use_requeue": rng.random_bool(0.7),
         "resources": {"num_gpus": 0, "cpus_per_task": 1, "time_hours": 0.1},
     });
-    if kind == Kind::Sweep {
+    if kind.tasks().is_some() {
         body["array"] = json!({"indices": format!("0-{}", TASKS - 1), "max_parallel": 2});
     }
     if kind == Kind::GoingOn {

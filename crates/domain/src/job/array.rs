@@ -175,7 +175,8 @@ impl ArrayState {
     /// The state with tasks that wait: to be submitted, or for tasks of other jobs.
     pub(crate) fn waiting(spec: &JobSpec, tasks: TaskSet) -> Self {
         let are_held = spec.needs.iter().any(|need| need.when == NeedWhen::Each);
-        let (held, unsubmitted) = if are_held { (tasks, TaskSet::default()) } else { (TaskSet::default(), tasks) };
+        let (held, unsubmitted) =
+            if are_held { (tasks, TaskSet::default()) } else { (TaskSet::default(), tasks) };
         Self { unsubmitted, held, ..Self::default() }
     }
 

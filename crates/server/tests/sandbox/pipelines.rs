@@ -130,3 +130,45 @@ fn the_command_line_submits_a_pipeline_in_yaml_and_follows_it() {
     assert!(shown.status.success(), "{text} {}", String::from_utf8_lossy(&shown.stderr));
     assert!(text.contains("← one") && text.contains("2 done"), "{text}");
 }
+
+/// The states of the tasks of a job, by number.
+fn task_states(service: &Service, id: &str) -> Vec<String> {
+    let tasks = service.get(&format!("/jobs/{id}/tasks")).json();
+    let state = |task: &Value| task["status"].as_str().unwrap().to_owned();
+    tasks["tasks"].as_array().unwrap().iter().map(state).collect()
+}
+
+#[test]
+fn each_task_goes_when_the_task_of_the_same_number_is_done() {
+    let service = Service::start();
+    // Task 0 ends last. Task 1 fails once.
+    let train = "case $TAO_TASK in 0) until [ -e $TAO_API_RESULTS_DIR/go ]; do sleep 0.2; done;; \
+                 1) mkdir $TAO_API_RESULTS_DIR/first && exit 7;; esac; \
+                 echo \"model $TAO_TASK\" >$TAO_API_RESULTS_DIR/model; true";
+    let mut train = job(train, &[]);
+    train["array"] = json!({"indices": "0-2"});
+    let mut evaluate = job("cat $NEEDS_TRAIN_DIR/$TAO_TASK/model", &[("train", "each")]);
+    evaluate["array"] = json!({"indices": "0-2"});
+    let id = submit(&service, &json!({"jobs": {"train": train, "evaluate": evaluate}}));
+    let of = |name| member(&read(&service, &id), name)["id"].as_str().unwrap().to_owned();
+    let (train, evaluate) = (of("train"), of("evaluate"));
+    let three_minutes = std::time::Duration::from_mins(3);
+    until("the task 2 to be evaluated", three_minutes, || task_states(&service, &evaluate)[2] == "done");
+    until("the task 1 to be skipped", three_minutes, || task_states(&service, &evaluate)[1] == "canceled");
+    assert_eq!(task_states(&service, &evaluate)[0], "pending");
+    let waits = service.get(&format!("/jobs/{evaluate}")).json();
+    assert_eq!((&waits["status"], &waits["phase"]), (&json!("Pending"), &json!("waiting")), "{waits:#}");
+    assert_eq!(waits["message"], "Waits for task 0 of train to succeed.");
+    service.sandbox.login(&format!("touch {BASE}/results/{train}/0/go"));
+    let failed = ended(&service, &id);
+    assert_eq!(failed["status"], "Error");
+    assert_eq!(task_states(&service, &evaluate), ["done", "canceled", "done"]);
+    let retried = service.post(&format!("/jobs/{train}/retry"), &json!({"tasks": "failed"}).to_string());
+    assert_eq!(retried.status, 202, "{}", retried.text);
+    until("the skipped task to be evaluated", three_minutes, || {
+        task_states(&service, &evaluate) == ["done", "done", "done"]
+    });
+    let log = service.get(&format!("/jobs/{evaluate}/logs?stream=out&task=1")).text;
+    assert_eq!(log, "model 1\n");
+    assert_eq!(ended(&service, &id)["status"], "Done");
+}

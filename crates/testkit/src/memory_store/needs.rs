@@ -3,8 +3,8 @@
 use std::collections::{BTreeSet, HashMap};
 
 use domain::{
-    ArrayState, DesiredState, Job, JobId, NeedWhen, NeededJob, NeededTasks, Phase, Status, TaskCounts, TaskOutcome,
-    Timestamp,
+    ArrayState, DesiredState, Job, JobId, NeedWhen, NeededJob, NeededTasks, Phase, Status, TaskCounts,
+    TaskOutcome, Timestamp,
 };
 use persistence::{Lane, Needs, StoreError};
 
@@ -62,7 +62,10 @@ impl JobRow {
             of.map(|(task, _)| *task).collect::<slurm::TaskSet>()
         };
         let lost = with(&[TaskOutcome::Error, TaskOutcome::Canceled]);
-        NeededTasks { done: with(&[TaskOutcome::Done]), lost: lost.union(&array.dropped).union(&array.skipped) }
+        NeededTasks {
+            done: with(&[TaskOutcome::Done]),
+            lost: lost.union(&array.dropped).union(&array.skipped),
+        }
     }
 }
 

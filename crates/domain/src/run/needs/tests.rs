@@ -132,7 +132,8 @@ fn the_task_of_a_job_that_has_ended_is_done_or_never_will_be() {
     assert_eq!(stand(&ended), ["0", "", "1-3"], "the tasks 2 and 3 do not exist");
     let none = after_needs(&task_by_task(), &tasks(Status::Canceled, "", "1"), at(1)).job;
     assert_eq!((none.status, none.is_skipped), (Status::Canceled, true));
-    let message = "0 of 4 tasks done, 4 canceled. 4 of the canceled need tasks of other jobs that did not succeed.";
+    let message =
+        "0 of 4 tasks done, 4 canceled. 4 of the canceled need tasks of other jobs that did not succeed.";
     assert_eq!(none.message, message);
     let deleted = after_needs(&task_by_task(), &[NeededJob::default()], at(1)).job;
     assert_eq!(deleted.status, Status::Canceled);

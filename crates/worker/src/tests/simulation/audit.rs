@@ -306,7 +306,9 @@ fn needs(job: &Job, stored: &BTreeMap<JobId, Job>, store: &MemoryStore, truth: &
             continue;
         }
         let (met, never) = match need.when {
-            NeedWhen::Succeeded | NeedWhen::Each => (ended(Status::Done), ended(Status::Error) || ended(Status::Canceled)),
+            NeedWhen::Succeeded | NeedWhen::Each => {
+                (ended(Status::Done), ended(Status::Error) || ended(Status::Canceled))
+            }
             NeedWhen::Failed => (ended(Status::Error), ended(Status::Done) || ended(Status::Canceled)),
             NeedWhen::Finished => {
                 (ended(Status::Done) || ended(Status::Error) || ended(Status::Canceled), false)
@@ -357,7 +359,8 @@ fn skipped_without_reason(job: &Job, stored: &BTreeMap<JobId, Job>, store: &Memo
             own.is_some() && other.task_status(task, own) == TaskStatus::Done
         }
     };
-    let wrong = array.skipped.iter().find(|task| others.iter().flatten().all(|other| is_done(other, *task)))?;
+    let wrong =
+        array.skipped.iter().find(|task| others.iter().flatten().all(|other| is_done(other, *task)))?;
     Some(format!("its task {wrong} was skipped, and all that it needs is done"))
 }
 
