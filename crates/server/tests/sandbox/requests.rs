@@ -1,11 +1,13 @@
 //! Invalid requests: each gets an error that says what to do, and nothing is stored.
 
+use std::time::Duration;
+
 use serde_json::json;
 
 use crate::{
     clusters::learnt,
     ending::{command, training},
-    service::Service,
+    service::{Service, until},
 };
 
 #[test]
@@ -44,11 +46,21 @@ fn an_unknown_partition_is_rejected_with_a_list_of_the_known_ones() {
 }
 
 #[test]
-fn an_unknown_account_is_an_error_with_slurms_message() {
-    let service = Service::start_with(&[("SLURM_ACCOUNT", "nosuch")]);
-    let ended = service.wait_ended(&service.submit(&command("true")));
+fn an_unknown_account_is_an_error_with_slurms_message_and_is_refused_once_the_accounts_are_known() {
+    let mut service = Service::prepare(&[("SLURM_ACCOUNT", "nosuch")]);
+    // Without a worker nobody asks the cluster for its accounts.
+    service.role = "api";
+    service.spawn();
+    let id = service.submit(&command("true"));
+    service.stop();
+    service.role = "all";
+    service.spawn();
+    let ended = service.wait_ended(&id);
     assert_eq!(ended["status"], "Error");
     assert!(ended["message"].as_str().unwrap().contains("Invalid account"), "{ended}");
+    let submit = || service.post("/jobs", &command("true").to_string());
+    until("the accounts to be known", Duration::from_mins(1), || submit().status == 422);
+    assert!(submit().text.contains("has no account `nosuch`"), "{}", submit().text);
 }
 
 #[test]
