@@ -1,8 +1,8 @@
 -- Older programs know no tasks that wait for tasks: such jobs are canceled, and wait for whole jobs if they are retried.
 update jobs
-set desired_state = case when desired_state = 'run' then 'cancel' else desired_state end, due_at = now(), last_modified = now(),
+set desired_state = case when desired_state in ('run', 'pause') then 'cancel' else desired_state end, due_at = now(), last_modified = now(),
     message = 'Canceling: this version of the service knows no tasks that wait for tasks.', version = version + 1, updated_by = 'migration 11'
-where phase <> 'ended' and array_state ->> 'held' <> '';
+where phase <> 'ended' and (array_state ->> 'held' <> '' or array_state ->> 'skipped' <> '');
 update jobs
 set array_state = array_state || jsonb_build_object('held', '', 'skipped', '', 'unsubmitted',
         concat_ws(',', nullif(array_state ->> 'unsubmitted', ''), nullif(array_state ->> 'held', ''), nullif(array_state ->> 'skipped', '')))

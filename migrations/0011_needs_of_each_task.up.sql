@@ -1,9 +1,10 @@
 -- Tasks that wait for tasks of other jobs. Not for programs before this schema: they would submit such tasks at once.
 
--- A job whose counts of tasks change wakes the jobs with tasks that wait for its tasks, too, in any phase.
+-- A job with tasks that end, or go again, wakes the jobs with tasks that wait for its tasks, too, in any phase.
 create or replace function wake_needing() returns trigger language plpgsql as $$
 declare
-    turns boolean := (old.phase <> 'ended' and new.phase = 'ended') or (old.started_at is null and new.started_at is not null);
+    -- One that goes again makes a look that has already begun look again.
+    turns boolean := (old.phase = 'ended') <> (new.phase = 'ended') or (old.started_at is null and new.started_at is not null);
     waiting uuid;
     woken text;
 begin
@@ -23,6 +24,7 @@ begin
 end $$;
 drop trigger jobs_wake_needing on jobs;
 create trigger jobs_wake_needing after update on jobs for each row
-    when ((old.phase <> 'ended' and new.phase = 'ended') or (old.started_at is null and new.started_at is not null)
-          or old.array_state -> 'counts' is distinct from new.array_state -> 'counts')
+    when ((old.phase = 'ended') <> (new.phase = 'ended') or (old.started_at is null and new.started_at is not null)
+          or (old.array_state -> 'counts') - '{pending,running}'::text[]
+             is distinct from (new.array_state -> 'counts') - '{pending,running}'::text[])
     execute function wake_needing();

@@ -28,7 +28,7 @@ pub(crate) enum Kind {
     Sweep,
     /// A short command that needs the success of another job.
     Needing,
-    /// An array of [`TASKS`] short commands, each of which needs the task of the same number of another job, or that job.
+    /// An array of [`TASKS`] short commands. Each needs the task of the same number of another job, or that whole job.
     NeedingEach,
     /// A command whose first run ends with an exit code after which it goes on.
     GoingOn,

@@ -31,8 +31,8 @@ BEYOND_PATTERNS = (
 )
 # Problems that depend on earlier requests.
 BEYOND_REQUESTS = {"id_conflict", "idempotency_key_reused", "cluster_changed"}
-# The cluster of this run does not answer.
-AWAY = {"cluster_unavailable", "log_unreadable"}
+# The cluster of this run does not answer, and on a busy machine the database may be too slow.
+AWAY = {"cluster_unavailable", "log_unreadable", "database_unavailable"}
 
 # A new job need not have these.
 NOT_EVERY_JOB = {"no_webhook", "no_script_yet", "no_log_yet", "attempt_not_found"}

@@ -9,7 +9,7 @@ use slurm::TaskSet;
 use crate::{
     clock::Timestamp,
     job::{attempt::Attempt, run::Run},
-    request::{needs::NeedWhen, spec::JobSpec},
+    request::spec::JobSpec,
 };
 
 /// What a job with an array keeps beside its newest attempt.
@@ -169,15 +169,12 @@ impl ArrayState {
         let tasks = spec.array.as_ref()?.tasks();
         let total = tasks.len();
         let counts = TaskCounts { total, pending: total, ..TaskCounts::default() };
-        Some(Self { counts, ..Self::waiting(spec, tasks) })
-    }
-
-    /// The state with tasks that wait: to be submitted, or for tasks of other jobs.
-    pub(crate) fn waiting(spec: &JobSpec, tasks: TaskSet) -> Self {
-        let are_held = spec.needs.iter().any(|need| need.when == NeedWhen::Each);
-        let (held, unsubmitted) =
-            if are_held { (tasks, TaskSet::default()) } else { (TaskSet::default(), tasks) };
-        Self { unsubmitted, held, ..Self::default() }
+        let waiting = Self { counts, ..Self::default() };
+        Some(if spec.awaits_tasks() {
+            Self { held: tasks, ..waiting }
+        } else {
+            Self { unsubmitted: tasks, ..waiting }
+        })
     }
 
     /// The tasks that are not in Slurm and may get there.
@@ -186,22 +183,24 @@ impl ArrayState {
     }
 
     /// Of the tasks that wait for other jobs, `free` may run, and `lost` never can as things are.
-    pub(crate) fn release(&mut self, free: &TaskSet, lost: &TaskSet) {
+    pub fn release(&mut self, free: &TaskSet, lost: &TaskSet) {
         let open = self.held.union(&self.skipped);
-        let before = self.skipped.len();
         self.skipped = open.intersection(lost);
         let free = open.intersection(free).without(lost);
         self.held = open.without(&free).without(lost);
         self.unsubmitted = self.unsubmitted.union(&free);
-        self.counts.canceled = (self.counts.canceled + self.skipped.len()).saturating_sub(before);
-        self.counts.pending = (self.counts.pending + before).saturating_sub(self.skipped.len());
     }
 
     /// All tasks that wait are canceled because of a job that theirs needs.
     pub(crate) fn skip(&mut self) {
-        self.held = self.held.union(&std::mem::take(&mut self.unsubmitted));
-        let all = self.open();
-        self.release(&TaskSet::default(), &all);
+        self.skipped = self.open();
+        (self.unsubmitted, self.held) = Default::default();
+    }
+
+    /// How many tasks are in Slurm, or on the way there.
+    pub(crate) fn submitted(&self) -> u32 {
+        let not_there = self.unsubmitted.len() + self.held.len() + self.counts.ended();
+        self.counts.total.saturating_sub(not_there)
     }
 
     /// The first piece of the tasks that wait, and the task that Slurm's index 0 stands for. `size`: of a piece.

@@ -1,6 +1,6 @@
 //! A job with an array: its submissions piece by piece, and its state by the counts of its tasks.
 
-use std::fmt::Write;
+use std::{fmt::Write, num::NonZeroU32};
 
 use slurm::TaskSet;
 
@@ -30,8 +30,9 @@ impl Job {
 
     /// Gives a new attempt the tasks that it carries.
     pub fn assign_tasks(&mut self, attempt: &mut Attempt, max_array_size: u32) {
+        let room = self.room();
         let Some(array) = &mut self.array else { return };
-        let size = self.spec.array.as_ref().map_or(1, |array| array.piece_size(max_array_size));
+        let size = self.spec.array.as_ref().map_or(1, |array| array.piece_size(max_array_size)).min(room);
         let Some((base, tasks)) = array.next_piece(size) else { return };
         array.unsubmitted = array.unsubmitted.without(&tasks);
         (attempt.base, attempt.tasks) = (base, tasks);
@@ -86,7 +87,16 @@ impl Job {
         let (failed, all) = (tasks.intersection(failed).len(), tasks.len());
         // What a canceled job never submitted is canceled, and stays so if it does not go now.
         let is_canceled = self.status == Status::Canceled;
-        let canceled = if is_canceled { known.open() } else { known.skipped.clone() };
+        let waited = known.unsubmitted.union(&known.held);
+        let mut canceled = if is_canceled { waited } else { TaskSet::default() };
+        let (mut held, mut skipped) = (TaskSet::default(), TaskSet::default());
+        if self.spec.awaits_tasks() {
+            // A task that was submitted before does not wait again.
+            held = tasks.intersection(&known.open().union(&known.dropped));
+            skipped = known.skipped.without(tasks);
+        } else {
+            canceled = canceled.union(&known.skipped);
+        }
         let counts = TaskCounts {
             pending: all,
             error: known.counts.error.saturating_sub(failed),
@@ -94,18 +104,39 @@ impl Job {
             ..known.counts
         };
         Some(ArrayState {
+            unsubmitted: tasks.without(&held),
+            held,
+            skipped,
             dropped: known.dropped.union(&canceled).without(tasks),
             withdrawn: known.withdrawn.without(tasks),
             retried_at: self.attempt.as_ref().map_or(0, |attempt| attempt.no.get()),
             counts,
-            ..ArrayState::waiting(&self.spec, tasks.clone())
+            ..ArrayState::default()
         })
+    }
+
+    /// How many tasks may be submitted now. Tasks that wait for tasks of other jobs go in many small attempts, which cannot share the limit
+    /// of the array.
+    fn room(&self) -> u32 {
+        let (Some(array), Some(limit)) = (&self.array, self.most_at_once()) else { return u32::MAX };
+        if !self.spec.awaits_tasks() || self.attempts_in_slurm().next().is_none() {
+            return u32::MAX;
+        }
+        limit.saturating_sub(array.submitted())
+    }
+
+    fn most_at_once(&self) -> Option<u32> {
+        self.spec.array.as_ref()?.max_parallel.map(NonZeroU32::get)
     }
 
     /// How many of the attempt's tasks run at once: the pieces of an array share its limit.
     pub fn max_parallel(&self, attempt: &Attempt) -> Option<u32> {
         let array = self.spec.array.as_ref()?;
-        let limit = u64::from(array.max_parallel?.get());
+        let limit = self.most_at_once()?;
+        if self.spec.awaits_tasks() {
+            return Some(limit);
+        }
+        let limit = u64::from(limit);
         let total = u64::from(array.tasks().len().max(1));
         let share = (limit * u64::from(attempt.tasks.len())).div_ceil(total);
         Some(u32::try_from(share.max(1)).unwrap_or(u32::MAX))
@@ -115,7 +146,7 @@ impl Job {
     pub(crate) fn may_submit_tasks(&self, array: &ArrayState, now: Timestamp) -> bool {
         let awaits =
             self.attempt.as_ref().is_some_and(|attempt| attempt.is_open() && attempt.slurm_id.is_none());
-        let waits = !array.unsubmitted.is_empty();
+        let waits = !array.unsubmitted.is_empty() && self.room() > 0;
         let is_ready = array.not_before.is_none_or(|at| at <= now);
         let is_withdrawn = !array.unsubmitted.intersection(&array.withdrawn).is_empty();
         array.refusal.is_none() && !is_withdrawn && is_ready && (awaits || waits)
@@ -175,29 +206,34 @@ impl Job {
     /// The job after a step that concluded runs. `tallies` are those of all its attempts.
     pub fn tally(&self, tallies: &[(AttemptNo, AttemptTally)], now: Timestamp) -> (Self, Option<Timestamp>) {
         let mut job = self.clone();
-        let Some(mut array) = job.array.take() else { return (job, None) };
-        job.withdraw(&mut array, now);
+        job.recount(tallies, now);
+        job.settle(now)
+    }
+
+    /// Counts its tasks, after it has withdrawn those that its owner has canceled. `tallies` are those of all its attempts.
+    pub(crate) fn recount(&mut self, tallies: &[(AttemptNo, AttemptTally)], now: Timestamp) {
+        let Some(mut array) = self.array.take() else { return };
+        self.withdraw(&mut array, now);
         let concluded = |attempt: &Attempt| {
             let tally = tallies.iter().find(|(no, _)| *no == attempt.no);
             tally.is_some_and(|(_, tally)| tally.concluded >= attempt.tasks.len())
         };
-        for attempt in array.earlier.iter_mut().chain(&mut job.attempt) {
+        for attempt in array.earlier.iter_mut().chain(&mut self.attempt) {
             if attempt.is_open() && attempt.slurm_id.is_some() && concluded(attempt) {
                 let tally = tallies.iter().find(|(no, _)| *no == attempt.no).map(|(_, tally)| *tally);
                 attempt.verdict = Some(verdict(&tally.unwrap_or_default(), attempt.tasks.len(), now));
             }
         }
         array.counts = counts(&array, tallies);
-        job.array = Some(array);
-        job.settle(now)
+        self.array = Some(array);
     }
 
     /// Nothing more is submitted of a job that its owner cancels or pauses, or of tasks that the owner cancels.
     fn withdraw(&mut self, array: &mut ArrayState, now: Timestamp) {
-        let waits = array.unsubmitted.union(&array.held);
-        array.dropped = array.dropped.union(&waits.intersection(&array.withdrawn));
-        array.unsubmitted = array.unsubmitted.without(&array.withdrawn);
-        array.held = array.held.without(&array.withdrawn);
+        array.dropped = array.dropped.union(&array.open().intersection(&array.withdrawn));
+        for waiting in [&mut array.unsubmitted, &mut array.held, &mut array.skipped] {
+            *waiting = waiting.without(&array.withdrawn);
+        }
         let unsent = self.attempt.as_mut().filter(|attempt| attempt.is_open() && attempt.slurm_id.is_none());
         match self.desired {
             DesiredState::Run => {}
@@ -225,6 +261,7 @@ impl Job {
         let in_slurm = self.attempts_in_slurm().next().is_some();
         let awaits =
             self.attempt.as_ref().is_some_and(|attempt| attempt.is_open() && attempt.slurm_id.is_none());
+        let has_room = self.room() > 0;
         let Some(array) = &mut self.array else { return (self, None) };
         if let (Some(refusal), false) = (array.refusal.clone(), in_slurm) {
             array.counts.fail_pending();
@@ -247,11 +284,12 @@ impl Job {
             } else {
                 Status::Done
             };
-            self.is_skipped = self.desired == DesiredState::Run && !array.skipped.is_empty();
+            let skips = status == Status::Canceled && !array.skipped.is_empty();
+            self.is_skipped = skips && self.started_at.is_none();
             self.end(status, message, now);
             return (self, None);
         }
-        let waits = !array.unsubmitted.is_empty() && array.refusal.is_none();
+        let waits = !array.unsubmitted.is_empty() && array.refusal.is_none() && has_room;
         let until = array.not_before.filter(|at| *at > now);
         match self.desired {
             DesiredState::Run => {
@@ -334,7 +372,7 @@ fn said(array: &ArrayState) -> String {
     text.push('.');
     let skipped = array.skipped.len();
     if skipped > 0 {
-        let _ = write!(text, " {skipped} of the canceled need tasks of other jobs that did not succeed.");
+        let _ = write!(text, " {skipped} were canceled because the tasks that they need did not succeed.");
     }
     text
 }

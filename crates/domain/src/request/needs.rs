@@ -89,9 +89,7 @@ pub(super) fn needs(
             faults.add(format!("/needs/{at}/job"), "cycle", "is this job itself: a job cannot need itself");
         }
         if need.when == NeedWhen::Each && !has_array {
-            let detail =
-                "goes with an array: each of its tasks waits for the task of the same number; use succeeded";
-            faults.add(format!("/needs/{at}/when"), "unsupported", detail);
+            faults.add(format!("/needs/{at}/when"), "unsupported", "needs `array`; without one use `succeeded`");
         }
         let name = need.name.clone().unwrap_or_else(|| (at + 1).to_string());
         let Some(name) = faults.parse(&format!("/needs/{at}/name"), &name) else { continue };

@@ -28,7 +28,7 @@ use crate::{
         array::JobArray,
         components::JobComponent,
         cosmos,
-        needs::Need,
+        needs::{Need, NeedWhen},
         program::ProgramSettings,
         restart::Restart,
         results::ResultRule,
@@ -126,6 +126,11 @@ impl JobSpec {
     /// Whether its programs have logs of their own, beside those of the job.
     pub fn has_component_logs(&self) -> bool {
         matches!(self.work, Work::Components { .. }) || cosmos::has_roles(self)
+    }
+
+    /// Whether its tasks wait for tasks of other jobs.
+    pub fn awaits_tasks(&self) -> bool {
+        self.needs.iter().any(|need| need.when == NeedWhen::Each)
     }
 
     /// The numbers of its tasks.

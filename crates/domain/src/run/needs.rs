@@ -18,7 +18,7 @@ use crate::{
     run::plan::Transition,
 };
 
-/// The most jobs that a message names.
+/// The most jobs, or ranges of tasks, that a message names.
 const NAMED: usize = 3;
 
 /// What is stored of a job that another one needs. A deleted job leaves the default.
@@ -115,19 +115,29 @@ pub fn after_needs(job: &Job, needed: &[NeededJob], now: Timestamp) -> Transitio
         if let Some(array) = &mut next.array {
             array.skip();
         }
+        next.recount(&[], now);
         return Transition { job: next, due_at: None };
     }
     let waits: Vec<_> = all().filter(|(.., standing)| *standing == Standing::Waits).collect();
     if waits.is_empty() {
         next.release_tasks(needed);
+        // It has no attempt yet, so no run says anything of its tasks.
+        next.recount(&[], now);
         if next.array.as_ref().is_some_and(|array| array.unsubmitted.is_empty()) {
             let (job, due_at) = next.settle(now);
             return Transition { job, due_at };
         }
         next.phase = Phase::Queued;
-        "Its needs are met; waiting to be submitted.".clone_into(&mut next.message);
+        let holds_some = next.array.as_ref().is_some_and(|array| !array.held.is_empty());
+        let met = if holds_some { "The needs of some tasks are met" } else { "Its needs are met" };
+        next.message = format!("{met}; waiting to be submitted.");
         return Transition { job: next, due_at: Some(now) };
     }
+    if let Some(array) = &mut next.array {
+        // Tasks that were skipped wait again.
+        array.release(&TaskSet::default(), &TaskSet::default());
+    }
+    next.recount(&[], now);
     let named = waits.iter().take(NAMED);
     let named: Vec<_> =
         named.map(|(need, found, _)| format!("{}, which {}", expected(need), found.is(need.when))).collect();
@@ -158,6 +168,11 @@ impl Job {
         self.desired == DesiredState::Run && self.array.as_ref().is_some_and(some)
     }
 
+    /// Whether it, or a task of it, was canceled because of a job that it needs.
+    pub fn skips(&self) -> bool {
+        self.is_skipped || self.array.as_ref().is_some_and(|array| !array.skipped.is_empty())
+    }
+
     /// Tasks that wait for tasks of other jobs may be submitted once those are done. `needed` is in the order of the job's needs.
     pub fn release_tasks(&mut self, needed: &[NeededJob]) {
         let Some(array) = &mut self.array else { return };
@@ -176,8 +191,11 @@ impl Job {
         let held = self.array.as_ref().map(|array| array.held.clone()).unwrap_or_default();
         let names = self.spec.needs.iter().filter(|need| need.when == NeedWhen::Each).take(NAMED);
         let names: Vec<_> = names.map(|need| need.name.as_str()).collect();
+        let shown: TaskSet = held.ranges().take(NAMED).collect();
+        let more = held.len() - shown.len();
+        let more = if more == 0 { String::new() } else { format!(" and {more} more") };
         let tasks = if held.len() == 1 { "task" } else { "tasks" };
-        format!("Waits for {tasks} {held} of {} to succeed.", names.join(" and "))
+        format!("Waits for {tasks} {shown}{more} of {} to succeed.", names.join(" and "))
     }
 
     /// The job with the variables about the jobs that it needs, which are in the order of its needs.

@@ -192,13 +192,15 @@ impl Store {
             ", superseded as (
                  update runs r set superseded = true from taken where r.job_id = taken.id and r.task = any($8::int[])
              ), stopped as (
-                 -- Jobs that were canceled because this one had failed, and those that were because of them. Their secrets were erased, so
-                 -- those that have some stay.
+                 -- Jobs that were canceled because this one had failed, or have tasks that were, and those that were because of them. Their
+                 -- secrets were erased, so those that have some stay.
                  select n.job_id from taken t join needs n on n.needed = t.id join jobs d on d.id = n.job_id
-                 where d.skipped and d.desired_state = 'run' and d.spec->'secret_env' = '[]' and coalesce(d.spec->'cloud_secret_keys', '[]') = '[]'
+                 where d.phase = 'ended' and (d.skipped or d.array_state ->> 'skipped' <> '') and d.desired_state = 'run'
+                   and d.spec->'secret_env' = '[]' and coalesce(d.spec->'cloud_secret_keys', '[]') = '[]'
                  union
                  select n.job_id from stopped s join needs n on n.needed = s.job_id join jobs d on d.id = n.job_id
-                 where d.skipped and d.desired_state = 'run' and d.spec->'secret_env' = '[]' and coalesce(d.spec->'cloud_secret_keys', '[]') = '[]'
+                 where d.phase = 'ended' and (d.skipped or d.array_state ->> 'skipped' <> '') and d.desired_state = 'run'
+                   and d.spec->'secret_env' = '[]' and coalesce(d.spec->'cloud_secret_keys', '[]') = '[]'
              ), reopened as (
                  update jobs d
                  set status = 'Pending', phase = 'waiting', skipped = false, message = 'Waiting again for the jobs that it needs.', finished_at = null,

@@ -29,7 +29,7 @@ impl Needs for Store {
         let rows = sqlx::query!(
             r#"-- jobs::needs::needed
                select n.job_id, n.met, j.status as "status?", j.started_at, a.job_dir as "job_dir?",
-                      tasks.done, tasks.lost, j.array_state ->> 'dropped' as dropped, j.array_state ->> 'skipped' as skipped
+                      tasks.done, tasks.lost, j.array_state ->> 'dropped' as dropped
                from needs n
                join jobs d on d.id = n.job_id
                left join jobs j on j.id = n.needed and j.desired_state <> 'delete'
@@ -52,12 +52,9 @@ impl Needs for Store {
             let stored = StoredRow::of("needs", &row.job_id);
             let tasks = match (row.done, row.lost) {
                 (Some(done), Some(lost)) => {
-                    let canceled = [("dropped", row.dropped), ("skipped", row.skipped)];
-                    let mut lost = tasks(lost);
-                    for (column, canceled) in canceled {
-                        let canceled: Option<TaskSet> = stored.parse_any(column, canceled.as_ref())?;
-                        lost = lost.union(&canceled.unwrap_or_default());
-                    }
+                    // Those that it skips may go on yet.
+                    let dropped: Option<TaskSet> = stored.parse_any("array_state", row.dropped.as_ref())?;
+                    let lost = tasks(lost).union(&dropped.unwrap_or_default());
                     Some(NeededTasks { done: tasks(done), lost })
                 }
                 _ => None,

@@ -277,6 +277,10 @@ impl Store {
 
     /// Requests to cancel all jobs of a pipeline that have not ended. Returns how many.
     pub async fn cancel_pipeline(&self, id: PipelineId, now: Timestamp) -> Result<usize> {
+        retry_rolled_back(|| self.try_cancel_pipeline(id, now)).await
+    }
+
+    async fn try_cancel_pipeline(&self, id: PipelineId, now: Timestamp) -> Result<usize> {
         let mut tx = self.pool.begin().await?;
         let canceled = sqlx::query!(
             "-- pipelines::cancel_pipeline

@@ -44,8 +44,9 @@ impl JobRow {
     }
 
     fn may_reopen(&self) -> bool {
-        let Job { is_skipped, desired, spec, .. } = &self.job;
-        *is_skipped
+        let Job { desired, spec, phase, .. } = &self.job;
+        *phase == Phase::Ended
+            && self.job.skips()
             && *desired == DesiredState::Run
             && spec.secret_env.is_empty()
             && spec.cloud_secret_keys.is_empty()
@@ -62,10 +63,7 @@ impl JobRow {
             of.map(|(task, _)| *task).collect::<slurm::TaskSet>()
         };
         let lost = with(&[TaskOutcome::Error, TaskOutcome::Canceled]);
-        NeededTasks {
-            done: with(&[TaskOutcome::Done]),
-            lost: lost.union(&array.dropped).union(&array.skipped),
-        }
+        NeededTasks { done: with(&[TaskOutcome::Done]), lost: lost.union(&array.dropped) }
     }
 }
 
@@ -107,9 +105,11 @@ impl Tables {
         let Some(row) = self.jobs.get_mut(&id) else { return };
         let (phase, has_started, counts) = row.before();
         row.needs_met |= before.0 == Phase::Waiting && phase == Phase::Queued;
-        let ends = before.0 != Phase::Ended && phase == Phase::Ended;
-        let turns = ends || (!before.1 && has_started);
-        if !turns && before.2 == counts {
+        let turns = (before.0 == Phase::Ended) != (phase == Phase::Ended) || (!before.1 && has_started);
+        let ended = |counts: Option<TaskCounts>| {
+            counts.map(|TaskCounts { done, error, canceled, .. }| (done, error, canceled))
+        };
+        if !turns && ended(before.2) == ended(counts) {
             return;
         }
         let mut woken = BTreeSet::new();

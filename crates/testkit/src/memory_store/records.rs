@@ -105,7 +105,9 @@ impl MemoryStore {
             }
             let in_slurm = row.is_active() || row.job.phase == Phase::Finishing;
             let has_news = row.job.version != job.version;
-            if job.array.is_none() && job.phase == Phase::InQueue && has_news && in_slurm {
+            let is_in_queue = job.array.is_none() && job.phase == Phase::InQueue && in_slurm;
+            let is_skipped = job.phase == Phase::Ended && job.skips();
+            if has_news && (is_in_queue || is_skipped) {
                 continue;
             }
             let stage = row.stage();

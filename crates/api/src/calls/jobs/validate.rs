@@ -4,7 +4,7 @@ use axum::Json;
 use domain::{DEFAULT_MAX_ARRAY_SIZE, JobRequest, Warning, plan_submission};
 use remote::{TestOnly, TestOnlyAnswer, TestVerdict};
 use serde::Serialize;
-use slurm::RemotePath;
+use slurm::{RemotePath, TaskSet};
 use utoipa::ToSchema;
 
 use super::accept::{Accepted, accept, needs_unknown};
@@ -112,7 +112,12 @@ pub(crate) async fn validate_job(
     let max_array_size = reported.unwrap_or(DEFAULT_MAX_ARRAY_SIZE);
     let mut attempt =
         job.new_attempt(cluster.base_dir.clone(), job.created_at).map_err(|error| defect(&error))?;
-    job.clone().assign_tasks(&mut attempt, max_array_size);
+    let mut first = job.clone();
+    if let Some(array) = &mut first.array {
+        // Tasks that wait for tasks of other jobs are shown, too.
+        array.release(&array.open(), &TaskSet::default());
+    }
+    first.assign_tasks(&mut attempt, max_array_size);
     let submission = plan_submission(&job, &attempt, &cluster, &secrets).map_err(|error| defect(&error))?;
     let script = submission.files.iter().find(|file| file.path == submission.script_path);
     let batch_script =

@@ -82,7 +82,9 @@ pub(crate) async fn retry_pipeline(
 ) -> Result<Response, Problem> {
     let (pipeline, jobs) = super::find(&app, &caller, id).await?;
     let request = sent.map(|sent| sent.value).unwrap_or_default();
-    let again = prepared(&app, &caller, &jobs, request).await?;
+    let mut again = prepared(&app, &caller, &jobs, request).await?;
+    // Those that have run do not wait again. The retry of a job that they need would open them without the tasks that failed.
+    again.sort_by_key(|again| again.job.started_at.is_none());
     for Again { job, secrets, incarnation, array } in again {
         let retry = Retry { secrets: &secrets, incarnation, array: array.as_ref() };
         // A job that was retried meanwhile is left as it is.

@@ -4,7 +4,11 @@ use test_case::test_case;
 use super::*;
 use crate::{
     fixtures::{cluster, command_job},
-    job::{array::TaskStatus, stored::DesiredState},
+    job::{
+        array::{ArrayState, AttemptTally, TaskStatus},
+        identity::AttemptNo,
+        stored::DesiredState,
+    },
     request::array::{ArrayTasks, JobArray},
     run::{
         graces::Graces,
@@ -133,7 +137,7 @@ fn the_task_of_a_job_that_has_ended_is_done_or_never_will_be() {
     let none = after_needs(&task_by_task(), &tasks(Status::Canceled, "", "1"), at(1)).job;
     assert_eq!((none.status, none.is_skipped), (Status::Canceled, true));
     let message =
-        "0 of 4 tasks done, 4 canceled. 4 of the canceled need tasks of other jobs that did not succeed.";
+        "0 of 4 tasks done, 4 canceled. 4 were canceled because the tasks that they need did not succeed.";
     assert_eq!(none.message, message);
     let deleted = after_needs(&task_by_task(), &[NeededJob::default()], at(1)).job;
     assert_eq!(deleted.status, Status::Canceled);
@@ -153,7 +157,7 @@ fn a_skipped_task_goes_on_when_its_counterpart_is_retried() {
     assert!(job.has_held_tasks());
     job.release_tasks(&tasks(Status::Pending, "1", ""));
     assert_eq!(stand(&job), ["1", "0,2-3", ""]);
-    let counts = job.array.as_ref().unwrap().counts;
+    let counts = job.tally(&[], at(2)).0.array.unwrap().counts;
     assert_eq!((counts.pending, counts.canceled), (4, 0));
     job.release_tasks(&tasks(Status::Done, "0-3", ""));
     assert_eq!(stand(&job), ["0-3", "", ""]);
@@ -164,7 +168,69 @@ fn retried_tasks_wait_again_for_their_counterparts() {
     let ended = after_needs(&task_by_task(), &tasks(Status::Error, "", ""), at(1)).job;
     let again = ended.retried_array(&"1-2".parse().unwrap(), &TaskSet::default()).unwrap();
     let sets = [&again.unsubmitted, &again.held, &again.skipped, &again.dropped].map(TaskSet::to_string);
-    assert_eq!(sets, ["", "1-2", "", "0,3"]);
+    assert_eq!(sets, ["", "1-2", "0,3", ""], "the others go on if their counterparts do");
+    let ran = ArrayState { skipped: "3".parse().unwrap(), ..ArrayState::default() };
+    let ran = Job { array: Some(ran), ..ended };
+    let again = ran.retried_array(&"0".parse().unwrap(), &"0".parse().unwrap()).unwrap();
+    let sets = [&again.unsubmitted, &again.held, &again.skipped].map(TaskSet::to_string);
+    assert_eq!(sets, ["0", "", "3"], "what was submitted before does not wait again");
+}
+
+#[test]
+fn skipped_tasks_wait_again_while_what_they_need_goes_on() {
+    let mut job = task_by_task();
+    job.spec.needs.extend(needing(&[NeedWhen::Succeeded]).spec.needs);
+    let [each] = tasks(Status::Error, "", "0-3");
+    let skipped = after_needs(&job, &[each.clone(), is(Status::Error, true)], at(1)).job;
+    assert_eq!(stand(&skipped), ["", "", "0-3"]);
+    // The others were retried, and it was opened again.
+    let again = Job { phase: Phase::Waiting, status: Status::Pending, ..skipped };
+    let waits = after_needs(&again, &[each, is(Status::Pending, false)], at(2)).job;
+    assert_eq!((stand(&waits), waits.phase), (["", "0-3", ""].map(str::to_owned), Phase::Waiting));
+    assert_eq!(waits.array.as_ref().unwrap().counts.pending, 4);
+}
+
+#[test]
+fn a_job_with_a_task_that_ran_is_not_skipped() {
+    let mut job = after_needs(&task_by_task(), &tasks(Status::Running, "1", "0,2-3"), at(1)).job;
+    job.array.as_mut().unwrap().unsubmitted = TaskSet::default();
+    assert!(job.tally(&[], at(2)).0.status == Status::Error, "nothing says what became of task 1");
+    job.started_at = Some(at(1));
+    let done = AttemptTally { concluded: 1, done: 1, ..AttemptTally::default() };
+    let (job, _) = job.tally(&[(AttemptNo::FIRST, done)], at(2));
+    assert_eq!((job.status, job.is_skipped), (Status::Canceled, false));
+}
+
+#[test]
+fn tasks_that_wait_for_tasks_keep_the_limit_of_the_array_in_small_attempts() {
+    let mut job = task_by_task();
+    job.spec.array.as_mut().unwrap().max_parallel = std::num::NonZeroU32::new(2);
+    let mut job = after_needs(&job, &tasks(Status::Running, "0", ""), at(1)).job;
+    let submit = |job: &mut Job| {
+        let mut attempt = job.new_attempt("/base".parse().unwrap(), at(1)).unwrap();
+        attempt.slurm_id = slurm::SlurmJobId::new(7);
+        job.assign_tasks(&mut attempt, 1000);
+        let tasks = attempt.tasks.to_string();
+        job.begin_attempt(attempt);
+        tasks
+    };
+    assert_eq!(submit(&mut job), "0");
+    job.release_tasks(&tasks(Status::Done, "0-3", ""));
+    assert_eq!(submit(&mut job), "1", "there is room for one more");
+    let (full, due_at) = job.tally(&[], at(2));
+    assert_eq!((full.phase, due_at), (Phase::InQueue, None));
+    let done = AttemptTally { concluded: 1, done: 1, ..AttemptTally::default() };
+    let (next, _) = full.tally(&[(AttemptNo::FIRST, done)], at(3));
+    assert_eq!(next.phase, Phase::Queued);
+}
+
+#[test]
+fn a_task_that_its_owner_cancels_before_the_first_attempt_is_not_waited_for() {
+    let mut job = after_needs(&task_by_task(), &tasks(Status::Running, "", ""), at(1)).job;
+    job.array.as_mut().unwrap().withdrawn = "1-2".parse().unwrap();
+    let next = after_needs(&job, &tasks(Status::Running, "", ""), at(2)).job;
+    assert_eq!(next.message, "Waits for tasks 0,3 of job0 to succeed.");
+    assert_eq!(next.array.as_ref().unwrap().counts.canceled, 2);
 }
 
 #[test]

@@ -201,9 +201,15 @@ async fn a_skipped_array_waits_again_with_all_its_tasks(pool: PgPool) {
     step(&store, 2, &[]).await;
     assert_eq!(find(&store, 2).await.array.unwrap().counts.canceled, 4);
     assert!(retry(&store, 1).await);
-    assert_eq!(find(&store, 2).await.phase, Phase::Waiting);
-    step(&store, 3, &[(1, Status::Done)]).await;
-    step(&store, 4, &[]).await;
+    step(&store, 3, &[]).await;
+    let waits = find(&store, 2).await;
+    assert_eq!((waits.phase, waits.array.unwrap().counts), (Phase::Waiting, before.as_ref().unwrap().counts));
+    sqlx::query!("update jobs set due_at = now() where id = $1", id(1).get())
+        .execute(&store.pool)
+        .await
+        .unwrap();
+    step(&store, 4, &[(1, Status::Done)]).await;
+    step(&store, 5, &[]).await;
     let again = find(&store, 2).await;
     assert_eq!((again.phase, again.array), (Phase::Queued, before));
 }
@@ -258,4 +264,18 @@ async fn a_job_that_went_on_does_not_wait_again(pool: PgPool) {
     assert!(delete(&store, 1).await);
     assert!(retry(&store, 2).await);
     assert_eq!(find(&store, 2).await.phase, Phase::Queued);
+}
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn a_retry_during_a_look_is_not_lost(pool: PgPool) {
+    let store = store(pool);
+    stored(&store, &[(1, &[]), (2, &[1])]).await;
+    step(&store, 1, &[(1, Status::Error)]).await;
+    let lease = acquire(&store, 2).await;
+    let needed = store.needed(&[id(2)]).await.unwrap();
+    assert!(retry(&store, 1).await);
+    let Transition { job, due_at } = after_needs(&lease.jobs[0], &needed[&id(2)], NOW);
+    assert!(job.is_skipped, "it has looked before the retry");
+    store.record_steps(&lease, &[StepRecord { job, due_at }], NOW).await.unwrap();
+    assert_eq!(find(&store, 2).await.phase, Phase::Waiting);
 }
