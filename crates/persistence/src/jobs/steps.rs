@@ -152,8 +152,7 @@ impl Store {
                      and not (j.array_state is null and u.phase = 'in_queue' and j.version <> u.version
                               and j.phase in ('in_queue', 'running', 'suspended', 'finishing'))
                      -- A job that it needs may have been retried since.
-                     and not (u.phase = 'ended' and (u.skipped or coalesce(u.array_state ->> 'skipped', '') <> '')
-                              and j.version <> u.version)
+                     and not (u.phase = 'ended' and (u.skipped or coalesce(u.array_state ->> 'skipped', '') <> '') and j.version <> u.version)
                    for update of j
                ), lines as (
                    select l.* from jsonb_populate_recordset(null::job_events, $6) l
