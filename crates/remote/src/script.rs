@@ -33,9 +33,9 @@ pub const EXIT_COMPONENT_LIMIT: u8 = 115;
 pub const EXIT_SETUP: u8 = 116;
 /// The exit code of a task whose working directory cannot be entered.
 pub const EXIT_WORKDIR: u8 = 117;
-/// The exit code of a run whose node has failed: it writes no exit record.
+/// The exit code of a run whose node has failed, or could not start a task: it writes no exit record.
 pub const EXIT_NODE_FAILED: u8 = 118;
-/// The exit code of a run that could not write its markers, and so did not start its program.
+/// The exit code of a run that could not write its markers or logs, and so did not start its program.
 pub const EXIT_NO_MARKS: u8 = 119;
 /// The exit code of a job whose attempt is claimed by another job, or whose end is already recorded.
 pub const EXIT_CLAIMED: u8 = 120;

@@ -89,7 +89,11 @@ pub(super) fn needs(
             faults.add(format!("/needs/{at}/job"), "cycle", "is this job itself: a job cannot need itself");
         }
         if need.when == NeedWhen::Each && !has_array {
-            faults.add(format!("/needs/{at}/when"), "unsupported", "needs `array`; without one use `succeeded`");
+            faults.add(
+                format!("/needs/{at}/when"),
+                "unsupported",
+                "needs `array`; without one use `succeeded`",
+            );
         }
         let name = need.name.clone().unwrap_or_else(|| (at + 1).to_string());
         let Some(name) = faults.parse(&format!("/needs/{at}/name"), &name) else { continue };

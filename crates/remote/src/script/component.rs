@@ -176,7 +176,7 @@ impl Component {
         let seconds = self.timeout.filter(|_| !start.aids).map_or(0, RunTime::seconds);
         let own_log = self.log == Log::Own || start.aids;
         if own_log {
-            let _ = writeln!(out, "  mkdir -p -- \"$_tao_logs\"/{name}");
+            let _ = writeln!(out, "  _tao_make_logs {name}");
         }
         let (outside, entry) = self.place.options(script.directives.nodes > 1)?;
         let mut lines = vec![step_options(start, table, script)?, outside, vec!["--".to_owned()]];

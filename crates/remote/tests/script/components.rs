@@ -66,6 +66,23 @@ fn each_role_knows_its_place_and_has_its_own_logs() {
     assert!(!node.has("scancel.calls"));
 }
 
+#[test_case::test_case("", "policy"; "its directory")]
+#[test_case::test_case("policy", "policy/0.err"; "its file")]
+fn a_run_whose_logs_cannot_be_made_does_not_begin(directory: &str, blocked: &str) {
+    let node = Node::new();
+    fs::create_dir_all(node.file(&format!("logs/job-1-42/{directory}"))).unwrap();
+    // A link to itself can be neither a directory nor a file, whoever asks.
+    std::os::unix::fs::symlink(
+        if directory.is_empty() { "policy" } else { "0.err" },
+        node.file(&format!("logs/job-1-42/{blocked}")),
+    )
+    .unwrap();
+    let output = node.run(&script(&node, "touch touched"), 42, 0);
+    assert_eq!(output.status.code(), Some(119), "{}", stderr(&output));
+    assert!(stderr(&output).contains("its logs cannot be written to"), "{}", stderr(&output));
+    assert!(!node.has("srun.args") && !node.has("state/exit"));
+}
+
 #[test]
 fn a_role_that_fails_ends_the_others_and_gives_its_code() {
     let node = Node::new();

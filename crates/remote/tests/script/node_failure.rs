@@ -22,6 +22,14 @@ fn a_run_whose_node_has_failed_has_not_ended_well() {
     assert_eq!(says_of_its_node(&node, FAILURE, 9, 0), (Some(9), true), "its own code says more");
 }
 
+/// Of Slurm 22.05, when the log of a task cannot be opened on its node.
+const NOT_STARTED: &str = "srun: error: task 0 launch failed: Slurmd could not connect IO";
+
+#[test]
+fn a_run_with_a_task_that_was_not_started_has_not_ended_well() {
+    assert_eq!(says_of_its_node(&Node::new(), NOT_STARTED, 0, 0), (Some(118), false));
+}
+
 /// Slurm's daemons write into the same file, at the same moment.
 #[test]
 fn what_is_said_while_the_log_is_read_hides_no_failure() {

@@ -225,15 +225,22 @@ async fn changed_counts_of_tasks_wake_only_tasks_that_wait_for_tasks(pool: PgPoo
     insert(&store, Job::accepted(three, owner, cluster, spec, NOW), Secrets::default()).await;
     assert_eq!(step(&store, 1, &[]).await, [2, 3]);
     let counts = async |number: i32| {
-        let state = "update jobs set array_state = jsonb_build_object('counts', jsonb_build_object('done', $2::int)) where id = $1";
-        sqlx::query(state).bind(id(1).get()).bind(number).execute(&store.pool).await.unwrap();
+        sqlx::query!(
+            "update jobs set array_state = jsonb_build_object('counts', jsonb_build_object('done', $2::int)) where id = $1",
+            id(1).get(),
+            number
+        )
+        .execute(&store.pool)
+        .await
+        .unwrap();
     };
     counts(1).await;
     assert_eq!(step(&store, 2, &[]).await, [3]);
     assert_eq!(step(&store, 3, &[]).await, [0_u128; 0]);
     // Also when some of its tasks are in Slurm.
-    let running = "update jobs set phase = 'running' where id = $1 returning version";
-    let version: i64 = sqlx::query_scalar(running).bind(three.get()).fetch_one(&store.pool).await.unwrap();
+    let running =
+        sqlx::query_scalar!("update jobs set phase = 'running' where id = $1 returning version", three.get());
+    let version = running.fetch_one(&store.pool).await.unwrap();
     let mut notices = store.listen_due().await.unwrap();
     counts(2).await;
     let notice = notices.next().await.unwrap().unwrap();

@@ -64,6 +64,12 @@ _tao_ask_to_end() {
   _tao_wake USR2 60
 }
 
+# Makes the logs of a component ($1). srun 22.05 returns 0 if it cannot open the log of a task, and does not run the task.
+_tao_make_logs() {
+  if mkdir -p -- "$_tao_logs/$1" && true >>"$_tao_logs/$1/0.out" && true >>"$_tao_logs/$1/0.err"; then return; fi
+  _tao_no_record=1
+  _tao_stop_here 119 "its logs cannot be written to $_tao_logs/$1"
+}
 # Adds a component to the table. $1: its name, $2: `step`, `service`, `aid` for a service of the next step alone; or `with` and
 # `aid-with` for those that start with the component before them. $3: its nodes, $4: its time limit in seconds, the rest: its command.
 _tao_component() {
@@ -147,13 +153,14 @@ _tao_await_steps() {
   [ -z "$_tao_cause" ]
 }
 
-# Whether srun has said that a node failed: it returns 0 then (_node_fail_handler of its source). Searches the last MiB of the log, by
-# an offset from the start, because Slurm may append meanwhile.
+# Whether srun has said that a node failed, or that it could not start a task: it returns 0 then (_node_fail_handler and
+# _launch_handler of its source). Searches the last MiB of the log, by an offset from the start, because Slurm may append meanwhile.
 _tao_node_has_failed() {
   local from
   from=$(stat -c %s -- "$_tao_state/main.err" 2>/dev/null)
   ((from -= 1048576, from = from > _tao_log_before ? from : _tao_log_before))
-  tail -c "+$((from + 1))" -- "$_tao_state/main.err" 2>/dev/null | grep -aqF 'srun: error: Node failure on '
+  tail -c "+$((from + 1))" -- "$_tao_state/main.err" 2>/dev/null \
+    | grep -aqE 'srun: error: (Node failure on |task [0-9]+ launch failed: )'
 }
 # Prints scontrol's line about this job. A controller that has lost its state gives ids again, so the name must match too. $1: the
 # most seconds.

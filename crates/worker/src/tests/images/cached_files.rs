@@ -6,10 +6,10 @@ impl Bench {
     /// Submits a job whose image is in the cache.
     async fn launch_from_cache(&self, job: Job) -> JobId {
         self.fake.put_image(&cached(), ImageFile::Whole);
-        let id = self.accept(job).await;
-        self.step(Lane::Submit).await;
+        let id = Box::pin(self.accept(job)).await;
+        Box::pin(self.step(Lane::Submit)).await;
         self.convert().await;
-        self.step(Lane::Submit).await;
+        Box::pin(self.step(Lane::Submit)).await;
         id
     }
 

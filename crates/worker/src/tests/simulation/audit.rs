@@ -352,12 +352,10 @@ fn skipped_without_reason(job: &Job, stored: &BTreeMap<JobId, Job>, store: &Memo
     }
     let newest: HashMap<JobId, HashMap<u32, NewestRun>> =
         others.iter().flatten().map(|other| (other.id, store.newest_states(other.id))).collect();
-    let is_done = |other: &Job, task: u32| match &other.array {
-        None => other.status == Status::Done,
-        Some(_) => {
-            let own = newest.get(&other.id).and_then(|newest| newest.get(&task));
-            own.is_some() && other.task_status(task, own) == TaskStatus::Done
-        }
+    let is_done = |other: &Job, task: u32| {
+        let own = newest.get(&other.id).and_then(|newest| newest.get(&task));
+        let has_task = other.array.is_none() || own.is_some();
+        has_task && other.task_status(task, own) == TaskStatus::Done
     };
     let wrong =
         array.skipped.iter().find(|task| others.iter().flatten().all(|other| is_done(other, *task)))?;
