@@ -228,6 +228,19 @@ fn no_step_follows_one_that_failed() {
     assert_eq!(record(&node), ["step first", "first 7"]);
 }
 
+/// A controller that has lost the job may kill the script while a service ends.
+#[test]
+fn what_the_steps_have_done_is_recorded_before_the_services_end() {
+    let node = Node::new();
+    let serve = "trap 'head -n 1 $SITE/state/exit >$SITE/seen; exit 9' TERM; touch $SITE/serves; while :; do sleep 0.1; done";
+    let score = "until [ -e $SITE/serves ]; do sleep 0.1; done";
+    let script = table(&node, &[("model", Kind::Service, serve), ("score", Kind::Step, score)]);
+    let output = node.run(&script, 42, 0);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(node.read("seen").starts_with("42 0 0 "), "{}", node.read("seen"));
+    assert_eq!(record(&node), ["done", "score 0", "model 9"]);
+}
+
 #[test]
 fn services_are_ended_after_the_steps_and_their_codes_do_not_count() {
     let node = Node::new();

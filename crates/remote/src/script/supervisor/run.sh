@@ -181,6 +181,12 @@ _tao_is_put_back() {
   [[ $told =~ \ PreemptTime=([^\ ]+)\ .*\ ?SuspendTime=([^\ ]+) && ${BASH_REMATCH[1]} != None ]] \
     && [[ ${BASH_REMATCH[2]} == None || ${BASH_REMATCH[1]} > ${BASH_REMATCH[2]} ]]
 }
+# All steps have ended with code 0, and others still run. A controller that has lost the job may kill this script before they have
+# ended, so the record is written first. Signals must not end its writers.
+_tao_steps_succeed() {
+  (trap '' HUP INT TERM; _tao_node_has_failed || _tao_mark_exit 0)
+  if _tao_is_put_back; then rm -f -- "$_tao_state/exit"; fi
+}
 # An end with code 0. The record is written before scontrol is asked, because a controller that does not answer may have lost the
 # job, and would kill this script on its return.
 _tao_succeed() {
@@ -240,7 +246,7 @@ for _tao_place in "${!_tao_names[@]}"; do
   fi
   _tao_start "$_tao_place"
 done
-if [ -z "$_tao_cause" ]; then _tao_await_steps; fi
+if [ -z "$_tao_cause" ] && _tao_await_steps && ((${#_tao_programs[@]})); then _tao_steps_succeed; fi
 for _tao_serve in 0 1 2; do _tao_end_all "$_tao_serve"; done
 if ((_tao_ended)); then exit "$_tao_ended"; fi
 if ((_tao_limited)); then
