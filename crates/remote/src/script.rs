@@ -33,7 +33,7 @@ pub const EXIT_COMPONENT_LIMIT: u8 = 115;
 pub const EXIT_SETUP: u8 = 116;
 /// The exit code of a task whose working directory cannot be entered.
 pub const EXIT_WORKDIR: u8 = 117;
-/// The exit code of a run whose node has failed, or could not start a task: it writes no exit record.
+/// The exit code of a run whose node has failed, or that could not start all steps and tasks: it writes no exit record.
 pub const EXIT_NODE_FAILED: u8 = 118;
 /// The exit code of a run that could not write its markers or logs, and so did not start its program.
 pub const EXIT_NO_MARKS: u8 = 119;
@@ -167,7 +167,8 @@ impl BatchScript {
         let serves =
             |(component, _, start): &(&Component, bool, Start)| component.kind == Kind::Service || start.aids;
         let table = Table { has_several: rows.len() > 1, has_services: rows.iter().any(serves) };
-        out.push_str("_tao_components() {\n");
+        let steps = rows.iter().filter(|row| !serves(row)).count();
+        let _ = write!(out, "# The steps that have not ended.\n_tao_left={steps}\n_tao_components() {{\n");
         for (component, is_first, start) in &rows {
             component.row((start, *is_first), table, self, out)?;
         }

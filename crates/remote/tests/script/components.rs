@@ -219,6 +219,24 @@ fn steps_run_in_order_and_the_record_has_each() {
     assert_eq!(record(&node), ["done", "first 0", "beside 0", "last 0"]);
 }
 
+/// bash 5.2 gives up a function if a signal comes while it reads a `$()`: it said `trap: line 2: unexpected EOF while looking for
+/// matching` and left out the steps after a service.
+#[test]
+fn a_run_that_has_left_out_steps_has_not_ended_well() {
+    let node = Node::new();
+    let script = table(&node, &[("first", Kind::Step, "echo first"), ("last", Kind::Step, "echo last")]);
+    let text = script.render().unwrap();
+    let broken = text.replace("  _tao_component last step", "  return\n  _tao_component last step");
+    assert_ne!(text, broken);
+    std::fs::write(node.file("broken.sh"), broken).unwrap();
+    let mut run = node.command(&script, 42, 0);
+    std::fs::copy(node.file("broken.sh"), run.get_args().next().unwrap()).unwrap();
+    let output = run.output().unwrap();
+    assert_eq!(output.status.code(), Some(118), "{}", stderr(&output));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "first\n");
+    assert!(!node.has("state/exit"));
+}
+
 #[test]
 fn no_step_follows_one_that_failed() {
     let node = Node::new();

@@ -108,7 +108,7 @@ _tao_reap() {
     case $code in [1-9] | [1-9][0-9] | [12][0-9][0-9]) _tao_end=$code ;; esac
   fi
   unset "_tao_programs[$1]"
-  ((_tao_steps -= !_tao_serves[$1]))
+  ((_tao_steps -= !_tao_serves[$1], _tao_left -= !_tao_serves[$1]))
   _tao_ends+=$'\n'"${_tao_names[$1]} $_tao_end ${_tao_begins[$1]} $(_tao_now)"
 }
 # Ends what still runs of the steps (0), their aids (1) or the services (2).
@@ -184,7 +184,7 @@ _tao_is_put_back() {
 # All steps have ended with code 0, and others still run. A controller that has lost the job may kill this script before they have
 # ended, so the record is written first. Signals must not end its writers.
 _tao_steps_succeed() {
-  (trap '' HUP INT TERM; _tao_node_has_failed || _tao_mark_exit 0)
+  (trap '' HUP INT TERM; ((_tao_left)) || _tao_node_has_failed || _tao_mark_exit 0)
   if _tao_is_put_back; then rm -f -- "$_tao_state/exit"; fi
 }
 # An end with code 0. The record is written before scontrol is asked, because a controller that does not answer may have lost the
@@ -193,7 +193,8 @@ _tao_succeed() {
   # No program runs any more, only the writers of the marker, which must survive signals.
   trap '' HUP INT TERM
   _tao_no_record=1
-  if _tao_node_has_failed; then exit 118; fi
+  # bash 5.2 gives up a function if a signal comes while it reads a `$()`, and so may have left out steps.
+  if ((_tao_left)) || _tao_node_has_failed; then exit 118; fi
   _tao_mark_exit 0 || _tao_no_record=0
   # A signal may interrupt scontrol, which is then repeated.
   trap _tao_ended=1 HUP INT TERM
