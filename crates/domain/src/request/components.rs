@@ -7,7 +7,7 @@ use serde_json::Value;
 use slurm::ComponentName;
 use utoipa::ToSchema;
 
-use super::launcher::Launcher;
+use super::{launcher::Launcher, text::is_blank};
 use crate::violation::Faults;
 
 /// The supervisor's room for their ends is bounded.
@@ -76,10 +76,7 @@ pub(super) fn components(
     let mut read = |list: &'static str, place: usize, asked: &ComponentRequest| {
         let at = format!("/{list}/{place}");
         let (is_service, with_previous) = (list == "services", asked.with_previous == Some(true));
-        if asked.command.trim().is_empty()
-            || asked.command.len() > MAX_COMMAND
-            || asked.command.contains('\0')
-        {
+        if is_blank(&asked.command) || asked.command.len() > MAX_COMMAND || asked.command.contains('\0') {
             let detail = format_args!("must be 1 to {MAX_COMMAND} bytes without NUL");
             faults.add(format!("{at}/command"), "invalid", detail);
         }

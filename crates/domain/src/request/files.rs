@@ -7,7 +7,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::violation::{Faults, pointer};
+use crate::{
+    request::text::is_blank,
+    violation::{Faults, pointer},
+};
 
 const MOST_FILES: usize = 64;
 const MOST_BYTES: usize = 256 * 1024;
@@ -123,7 +126,7 @@ pub(super) fn setup(lines: &[String], faults: &mut Faults) -> Vec<String> {
         faults.add("/setup", "too_many", format_args!("must have at most {MOST_LINES} lines"));
     }
     for (place, line) in lines.iter().enumerate() {
-        if line.trim().is_empty() || line.len() > LONGEST_LINE || line.contains('\0') {
+        if is_blank(line) || line.len() > LONGEST_LINE || line.contains('\0') {
             let detail = format_args!("must be 1 to {LONGEST_LINE} bytes without NUL");
             faults.add(format!("/setup/{place}"), "invalid", detail);
         }

@@ -14,6 +14,11 @@ impl InvalidText {
     }
 }
 
+/// Whether a text is only space, by `\s` of the patterns in the API's schemas (ECMA-262), which leaves out U+0085.
+pub(crate) fn is_blank(text: &str) -> bool {
+    text.chars().all(|c| c.is_whitespace() && c != '\u{85}')
+}
+
 /// One plain word, such as a network architecture or an action. It becomes an argument of the container's command line
 /// and a filter of the job list.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, SerializeDisplay, DeserializeFromStr)]
@@ -51,6 +56,12 @@ mod tests {
     use test_case::test_case;
 
     use super::*;
+
+    #[test]
+    fn a_text_is_blank_as_the_schemas_say() {
+        assert!(is_blank("") && is_blank(" \n\u{a0}\u{2028}"));
+        assert!(!is_blank("\u{85}") && !is_blank(" x"));
+    }
 
     #[test_case("classification_pyt", true)]
     #[test_case("cosmos-rl", true)]

@@ -29,7 +29,7 @@ use crate::{
         restart::Restart,
         results::{check_logs, result_rules},
         secret::Secrets,
-        text::Label,
+        text::{Label, is_blank},
     },
     violation::{Faults, Violation, pointer},
 };
@@ -337,7 +337,7 @@ fn work(request: JobRequest, image_named: bool, faults: &mut Faults) -> Option<W
             if request.specs.is_some() {
                 faults.add("/specs", "contradiction", "is only for TAO jobs; a command does not read it");
             }
-            if text.trim().is_empty() || text.len() > MAX_COMMAND || text.contains('\0') {
+            if is_blank(&text) || text.len() > MAX_COMMAND || text.contains('\0') {
                 faults.add(
                     "/command",
                     "invalid",
