@@ -5,7 +5,7 @@ use axum::{
     http::{Method, Request, StatusCode},
 };
 use serde_json::{Value, json};
-use sqlx::PgPool;
+use sqlx::{PgPool, Row as _};
 
 use crate::support::TestApi;
 
@@ -146,6 +146,30 @@ async fn a_retry_goes_on_where_the_pipeline_failed(pool: PgPool) {
     assert_eq!(member(&retried, "train")["phase"], "queued");
     assert_eq!(member(&retried, "evaluate")["phase"], "waiting");
     assert_eq!(member(&retried, "alarm")["status"], "Done", "what is done stays");
+}
+
+/// The retry of `train` alone would open `evaluate` with the task that it skipped, and leave out the one that failed by itself.
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn a_retry_sends_the_tasks_that_failed_and_those_that_were_skipped(pool: PgPool) {
+    let api = TestApi::new(pool);
+    let mut evaluate = command(&[("train", "each")]);
+    evaluate["array"] = json!({"indices": "0-1"});
+    let body = json!({"jobs": {"train": command(&[]), "evaluate": evaluate}});
+    let accepted = api.post("/pipelines", &body).await.json();
+    sqlx::raw_sql(
+        "update jobs set phase = 'ended', status = 'Error', started_at = now(), finished_at = now(), due_at = null, secrets = null;
+         update needs set met = true;
+         update jobs set array_state = array_state || '{\"held\": \"\", \"skipped\": \"1\"}' where array_state is not null;",
+    )
+    .execute(&api.pool)
+    .await
+    .unwrap();
+    let path = format!("/pipelines/{}/retry", accepted["id"].as_str().unwrap());
+    let retried = api.post(&path, &json!({})).await;
+    assert_eq!(retried.status, 202, "{}", retried.text());
+    let state = "select array_state ->> 'unsubmitted', array_state ->> 'held' from jobs where array_state is not null";
+    let state = sqlx::raw_sql(state).fetch_one(&api.pool).await.unwrap();
+    assert_eq!((state.get::<&str, _>(0), state.get::<&str, _>(1)), ("0", "1"));
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]

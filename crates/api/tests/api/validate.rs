@@ -74,6 +74,12 @@ async fn the_tasks_and_submissions_of_an_array_are_shown(pool: PgPool) {
     assert_eq!(refused.json()["errors"][0]["code"], "unsupported", "{}", refused.text());
     let seen = api.post("/jobs/validate", &json!({"command": "true"})).await.json();
     assert_eq!((&seen["job"]["array"], &seen["submissions"]), (&json!(null), &json!(1)));
+    let first = api.job(&json!({"command": "true"})).await;
+    let body =
+        json!({"command": "true", "array": {"indices": "5-9"}, "needs": [{"job": first, "when": "each"}]});
+    let seen = api.post("/jobs/validate", &body).await.json();
+    let script = seen["batch_script"].as_str().unwrap();
+    assert!(script.contains("#SBATCH --array=5-9\n"), "also of tasks that will wait: {script}");
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]

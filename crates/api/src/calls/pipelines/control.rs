@@ -82,10 +82,11 @@ pub(crate) async fn retry_pipeline(
 ) -> Result<Response, Problem> {
     let (pipeline, jobs) = super::find(&app, &caller, id).await?;
     let request = sent.map(|sent| sent.value).unwrap_or_default();
-    let mut again = prepared(&app, &caller, &jobs, request).await?;
-    // Those that have run do not wait again. The retry of a job that they need would open them without the tasks that failed.
-    again.sort_by_key(|again| again.job.started_at.is_none());
-    for Again { job, secrets, incarnation, array } in again {
+    let again = prepared(&app, &caller, &jobs, request).await?;
+    // Those that have run do not wait again, and go before the jobs that they need: the retry of such a job would open them without
+    // the tasks that failed.
+    let (ran, others): (Vec<_>, Vec<_>) = again.into_iter().partition(|again| again.job.started_at.is_some());
+    for Again { job, secrets, incarnation, array } in ran.into_iter().rev().chain(others) {
         let retry = Retry { secrets: &secrets, incarnation, array: array.as_ref() };
         // A job that was retried meanwhile is left as it is.
         app.store.request_retry(job.id, &caller.viewer(), &retry, None, app.clock.now()).await?;
