@@ -1,7 +1,7 @@
 -- Older programs know no tasks that wait for tasks: such jobs are canceled, and wait for whole jobs if they are retried.
 update jobs
 set desired_state = case when desired_state in ('run', 'pause') then 'cancel' else desired_state end, due_at = now(), last_modified = now(),
-    message = 'Canceling: this version of the service knows no tasks that wait for tasks.', version = version + 1, updated_by = 'migration 11'
+    message = 'Canceling: this version of the service knows no tasks that wait for tasks.', version = version + 1, updated_by = 'migration 10'
 where phase <> 'ended' and (array_state ->> 'held' <> '' or array_state ->> 'skipped' <> '');
 update jobs
 set array_state = array_state || jsonb_build_object('held', '', 'skipped', '', 'unsubmitted',
@@ -15,17 +15,15 @@ create trigger jobs_wake_needing after update on jobs for each row
     execute function wake_needing();
 create or replace function wake_needing() returns trigger language plpgsql as $$
 declare
-    waiting uuid;
     woken text;
 begin
-    for waiting in select distinct n.job_id from needs n where n.needed = new.id order by 1
+    for woken in
+        update jobs j set due_at = now(), version = j.version + 1, updated_by = 'wake_needing'
+        from needs n
+        where n.needed = new.id and j.id = n.job_id and j.phase = 'waiting'
+        returning j.cluster
     loop
-        update jobs set due_at = now(), version = version + 1, updated_by = 'wake_needing'
-        where id = waiting and phase = 'waiting'
-        returning cluster into woken;
-        if found then
-            perform pg_notify('tao_slurm_due', woken || ' submit');
-        end if;
+        perform pg_notify('tao_slurm_due', woken || ' submit');
     end loop;
     return null;
 end $$;

@@ -8,7 +8,8 @@ declare
     waiting uuid;
     woken text;
 begin
-    -- Each job that waits is found by its key, in one order, so that two jobs that end together do not wait for each other.
+    -- Each job that waits is found by its key. As one statement, the database chose its plan by its statistics, and might scan all jobs.
+    -- In one order, so that two jobs that end together do not wait for each other.
     for waiting in select distinct n.job_id from needs n where n.needed = new.id order by 1
     loop
         update jobs set due_at = now(), version = version + 1, updated_by = 'wake_needing'

@@ -1,11 +1,8 @@
 //! Jobs of several components: concurrent steps, of which one ends the others when it fails, steps in order, and services.
 
-use std::{collections::BTreeMap, fs, os::unix::fs::PermissionsExt, sync::Arc};
+use std::{collections::BTreeMap, fs};
 
-use remote::{
-    BatchScript, Component, Container, Kind, Log, Nodes, Place, Value,
-    launcher::{Launcher, Processes, Rendezvous, Site, Start, Torchrun},
-};
+use remote::{BatchScript, Component, Container, Kind, Log, Nodes, Place, Value};
 
 use crate::node::{Node, component, on_nodes, stderr};
 
@@ -186,7 +183,7 @@ fn a_program_on_several_nodes_has_time_to_put_its_work_in_order() {
 }
 
 /// Components on one node, one after the other in the table.
-fn table(node: &Node, components: &[(&str, Kind, &str)]) -> BatchScript {
+pub(crate) fn table(node: &Node, components: &[(&str, Kind, &str)]) -> BatchScript {
     let components = components.iter().map(|(name, kind, text)| Component {
         name: name.parse().unwrap(),
         kind: *kind,
@@ -196,7 +193,7 @@ fn table(node: &Node, components: &[(&str, Kind, &str)]) -> BatchScript {
 }
 
 /// The lines of the exit record after the first: what ended the job, and each component with its code.
-fn record(node: &Node) -> Vec<String> {
+pub(crate) fn record(node: &Node) -> Vec<String> {
     let text = node.read("state/exit");
     let line = |line: &str| line.split(' ').take(2).collect::<Vec<_>>().join(" ");
     text.lines().skip(1).map(line).filter(|line| !line.trim().is_empty()).collect()
@@ -323,94 +320,6 @@ fn a_step_that_fails_is_ended_apart_from_the_services() {
     let calls: Vec<&str> = calls.lines().collect();
     assert!(calls[0].starts_with("--signal=TERM 42."), "{calls:?}");
     assert_eq!(calls[1..], ["--signal=TERM 42"]);
-}
-
-/// The command, and an aid of it that writes down its start and its end.
-#[derive(Debug)]
-struct Aided;
-
-impl Launcher for Aided {
-    fn starts(&self, site: &Site<'_>) -> Vec<Start> {
-        let start = |suffix, aids, program: &[String]| Start {
-            suffix,
-            aids,
-            nodes: site.nodes,
-            tasks_per_node: 1,
-            options: vec![],
-            ranks: vec![],
-            variables: vec![],
-            records: false,
-            restarts: false,
-            program: program.to_vec(),
-        };
-        let text = "trap 'echo aid ended >>$SITE/order; exit 9' TERM; echo aid >>$SITE/order; touch $SITE/aided; \
-                    until [ -e $SITE/aid-dies ]; do sleep 0.1; done; exit 5";
-        let aid = ["bash", "-c", text].map(str::to_owned);
-        vec![start("-aid", true, &aid), start("", false, site.argv)]
-    }
-}
-
-fn aided(node: &Node, steps: &[(&str, Kind, &str)]) -> BatchScript {
-    let mut script = table(node, steps);
-    for component in &mut script.components {
-        component.launcher = Arc::new(Aided);
-    }
-    script
-}
-
-#[test]
-fn what_aids_a_step_starts_and_ends_with_it() {
-    let node = Node::new();
-    let step = "until [ -e $SITE/aided ]; do sleep 0.1; done; rm $SITE/aided; echo step >>$SITE/order";
-    let output = node.run(&aided(&node, &[("a", Kind::Step, step), ("b", Kind::Step, step)]), 42, 0);
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    assert_eq!(node.read("order"), "aid\nstep\naid ended\n".repeat(2));
-    assert_eq!(record(&node), ["done", "a 0", "a-aid 9", "b 0", "b-aid 9"]);
-}
-
-#[test]
-fn the_code_of_an_aided_step_is_that_of_the_job() {
-    let node = Node::new();
-    let step = "until [ -e $SITE/aided ]; do sleep 0.1; done; exit 7";
-    let output = node.run(&aided(&node, &[("a", Kind::Step, step), ("b", Kind::Step, "true")]), 42, 0);
-    assert_eq!(output.status.code(), Some(7), "{}", stderr(&output));
-    assert_eq!(record(&node), ["step a", "a 7", "a-aid 9"]);
-}
-
-#[test]
-fn an_aid_that_ends_before_its_step_ends_the_job() {
-    let node = Node::new();
-    let step = "trap 'exit 0' TERM; touch $SITE/aid-dies; while :; do sleep 0.1; done";
-    let output = node.run(&aided(&node, &[("a", Kind::Step, step)]), 42, 0);
-    assert_eq!(output.status.code(), Some(5), "{}", stderr(&output));
-    assert_eq!(record(&node)[0], "service a-aid");
-}
-
-/// A launcher that ends its other process when one has failed, and returns 1, as torchrun does.
-const TORCHRUN: &str = "#!/bin/bash
-while [[ $1 == --* ]]; do shift; done
-RANK=0 \"$@\" & RANK=1 \"$@\" &
-wait -n && exit
-kill %1 %2
-wait
-exit 1
-";
-
-#[test]
-fn the_first_process_of_a_launcher_to_fail_gives_the_code() {
-    let node = Node::new();
-    let program = node.file("bin/torchrun");
-    fs::write(&program, TORCHRUN).unwrap();
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
-    let text = "trap 'echo ended; exit 3' TERM; touch $SITE/rank.$RANK; \
-                until [ -e $SITE/rank.0 -a -e $SITE/rank.1 ]; do sleep 0.1; done; \
-                if [ $RANK = 1 ]; then exit 7; fi; while :; do sleep 0.1; done";
-    let mut script = table(&node, &[("main", Kind::Step, text)]);
-    let launcher = Torchrun { processes: Processes::Number(2), rendezvous: Rendezvous::C10d, args: vec![] };
-    script.components[0].launcher = Arc::new(launcher);
-    let output = node.run(&script, 42, 0);
-    assert_eq!(output.status.code(), Some(7), "{}", stderr(&output));
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "ended\n");
 }
 
 #[test]

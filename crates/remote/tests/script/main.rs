@@ -8,6 +8,7 @@ mod ended_well;
 mod environment;
 mod given_anew;
 mod hostile;
+mod launchers;
 mod limits;
 mod little_room;
 mod node;
