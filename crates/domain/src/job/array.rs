@@ -182,6 +182,11 @@ impl ArrayState {
         self.unsubmitted.union(&self.held).union(&self.skipped)
     }
 
+    /// Whether some tasks wait for other jobs, or were canceled because of them.
+    pub fn follows_others(&self) -> bool {
+        !self.held.is_empty() || !self.skipped.is_empty()
+    }
+
     /// Of the tasks that wait for other jobs, `free` may run, and `lost` never can as things are.
     pub fn release(&mut self, free: &TaskSet, lost: &TaskSet) {
         let open = self.held.union(&self.skipped);

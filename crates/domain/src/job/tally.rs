@@ -194,7 +194,7 @@ impl Job {
             array.not_before = array.not_before.max(Some(at));
         }
         if self.phase == Phase::InQueue {
-            let more = !array.unsubmitted.is_empty() && self.desired == DesiredState::Run;
+            let more = !array.unsubmitted.is_empty();
             if more && array.not_before.is_none_or(|at| at <= now) {
                 self.phase = Phase::Queued;
             }
@@ -285,7 +285,7 @@ impl Job {
                 Status::Done
             };
             let skips = status == Status::Canceled && !array.skipped.is_empty();
-            self.is_skipped = skips && self.started_at.is_none();
+            self.is_skipped = skips && self.started_at.is_none() && self.desired == DesiredState::Run;
             self.end(status, message, now);
             return (self, None);
         }

@@ -152,11 +152,10 @@ pub fn after_needs(job: &Job, needed: &[NeededJob], now: Timestamp) -> Transitio
 /// `train to succeed`.
 fn expected(need: &Need) -> String {
     let end = match need.when {
-        NeedWhen::Succeeded => "succeed",
+        NeedWhen::Succeeded | NeedWhen::Each => "succeed",
         NeedWhen::Failed => "fail",
         NeedWhen::Finished => "end",
         NeedWhen::Started => "begin",
-        NeedWhen::Each => "succeed task by task",
     };
     format!("{} to {end}", need.name)
 }
@@ -164,8 +163,7 @@ fn expected(need: &Need) -> String {
 impl Job {
     /// Whether some of its tasks wait for tasks of other jobs, or were canceled because of them.
     pub fn has_held_tasks(&self) -> bool {
-        let some = |array: &ArrayState| !array.held.is_empty() || !array.skipped.is_empty();
-        self.desired == DesiredState::Run && self.array.as_ref().is_some_and(some)
+        self.desired == DesiredState::Run && self.array.as_ref().is_some_and(ArrayState::follows_others)
     }
 
     /// Whether it, or a task of it, was canceled because of a job that it needs.

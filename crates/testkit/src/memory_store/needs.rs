@@ -114,9 +114,9 @@ impl Tables {
         }
         let mut woken = BTreeSet::new();
         let awaits = |row: &&mut JobRow| {
-            let has_held = |array: &ArrayState| !array.held.is_empty() || !array.skipped.is_empty();
             row.job.phase != Phase::Ended
-                && (turns && row.job.phase == Phase::Waiting || row.job.array.as_ref().is_some_and(has_held))
+                && (turns && row.job.phase == Phase::Waiting
+                    || row.job.array.as_ref().is_some_and(ArrayState::follows_others))
         };
         for row in self.jobs.values_mut().filter(|row| row.needs(id)).filter(awaits) {
             row.due_at = Some(clock);

@@ -249,6 +249,10 @@ fn the_owner_may_cancel_tasks_that_wait_for_others() {
     assert_eq!(plan(&job, &Graces::default(), at(2)), Step::Tend);
     let (ended, _) = job.tally(&[], at(2));
     assert_eq!((ended.status, ended.is_skipped), (Status::Canceled, false));
+    // Also when another task was skipped before.
+    let some = after_needs(&task_by_task(), &tasks(Status::Running, "", "1"), at(1)).job;
+    let (ended, _) = Job { desired: DesiredState::Cancel, ..some }.tally(&[], at(2));
+    assert_eq!((ended.status, ended.is_skipped), (Status::Canceled, false));
 }
 
 #[test]
