@@ -42,7 +42,7 @@ pub use options::{
     submit::SubmitOptions,
     text::OptionText,
     when::{Moment, SbatchTime},
-    words::{GresName, GresType, Licenses, Qos, Reservation, Switches},
+    words::{GresName, GresType, Licenses, MpiPlugin, Qos, Reservation, Switches},
 };
 pub use partition::{
     associations::{Association, Associations},

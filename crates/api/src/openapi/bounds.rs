@@ -65,6 +65,7 @@ const BOUNDS: &[(&[&str], &[&str], Bound)] = &[
     (&["LauncherSettings"], &["args"], Texts(PLAIN, 1000)),
     (&["LauncherSettings"], &["nproc_per_node"], Whole(1, 1024)),
     (&["LauncherSettings"], &["plugin"], Text(MPI_PLUGIN, 32)),
+    (&["ClusterSettings"], &["mpi_plugin"], Text(MPI_PLUGIN, 32)),
     (&["ArrayRequest"], &["indices"], Text(INDICES, 10_000)),
     (&["CancelRequest", "RetryRequest"], &["tasks"], Text(TASKS, 10_000)),
     (&["ArrayRequest"], &["matrix"], Keys(ENV_KEY, 128, 100)),

@@ -1,7 +1,7 @@
 //! A cluster's policies: images, retries and batch scripts.
 
 use serde::{Deserialize, Serialize};
-use slurm::{GpuRequest, InvalidName, MailAddress, Partition, RemotePath, SubmitOptions};
+use slurm::{GpuRequest, InvalidName, MailAddress, MpiPlugin, Partition, RemotePath, SubmitOptions};
 use strum::{Display, EnumString};
 
 /// Whether and how an image is converted to a SquashFS file before the job starts. Each job has its own policy.
@@ -105,6 +105,8 @@ pub struct SubmitSettings {
     pub gpu_request: GpuRequest,
     /// Whether nodes are exclusive. Default: if the job has all GPUs of its nodes.
     pub exclusive: Option<bool>,
+    /// The plugin that connects the processes of MPI.
+    pub mpi_plugin: Option<MpiPlugin>,
     /// The defaults of a job's options. The account is the cluster's own field.
     pub options: SubmitOptions,
 }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use remote::launcher::{self, Processes};
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use serde_json::{Value, json};
+use slurm::MpiPlugin;
 use utoipa::ToSchema;
 
-use crate::violation::Faults;
+use crate::{cluster::policy::SubmitSettings, violation::Faults};
 
 const MOST_PROCESSES: u32 = 1024;
 const MOST_ARGS: usize = 64;
@@ -37,7 +38,7 @@ pub enum Launcher {
         args: Vec<String>,
     },
     Mpi {
-        plugin: Option<String>,
+        plugin: Option<MpiPlugin>,
     },
     Ray {
         #[serde(default)]
@@ -85,7 +86,7 @@ pub struct LauncherSettings {
     /// Of `torchrun`, `accelerate`, `deepspeed` and `ray`: further options of `torchrun`, `accelerate launch`,
     /// `deepspeed.launcher.launch` or `ray start`, such as `--max-restarts=3`.
     pub args: Option<Vec<String>>,
-    /// Of `mpi`: the plugin, as `srun --mpi=list` names it, such as `pmix`. Default: `MpiDefault` of the cluster's Slurm.
+    /// Of `mpi`: the plugin, as `srun --mpi=list` names it, such as `pmix`. Default: the cluster's `mpi_plugin`, else `MpiDefault` of its Slurm.
     pub plugin: Option<String>,
     /// Of `ray`: what makes the cluster. Default: `steps`.
     pub bootstrap: Option<Bootstrap>,
@@ -168,6 +169,13 @@ impl Launcher {
         matches!(self, Self::Ray { bootstrap: Bootstrap::SymmetricRun, .. })
     }
 
+    /// What the cluster decides unless the job does.
+    pub(super) fn use_defaults(&mut self, of_cluster: &SubmitSettings) {
+        if let Self::Mpi { plugin } = self {
+            *plugin = plugin.take().or_else(|| of_cluster.mpi_plugin.clone());
+        }
+    }
+
     /// What the batch script does for it.
     pub(crate) fn of_script(&self) -> Arc<dyn launcher::Launcher> {
         let on_node = |number: &Option<u32>| number.map_or(Processes::PerGpu, Processes::Number);
@@ -218,7 +226,10 @@ impl LauncherSettings {
             LauncherKind::Deepspeed => {
                 Launcher::Deepspeed { nproc_per_node: self.nproc_per_node.take(), args: args() }
             }
-            LauncherKind::Mpi => Launcher::Mpi { plugin: self.plugin.take() },
+            LauncherKind::Mpi => {
+                let plugin = self.plugin.take();
+                Launcher::Mpi { plugin: plugin.and_then(|word| faults.parse(&format!("{at}/plugin"), &word)) }
+            }
             LauncherKind::Ray => {
                 Launcher::Ray { bootstrap: self.bootstrap.take().unwrap_or_default(), args: args() }
             }
@@ -255,13 +266,6 @@ impl LauncherSettings {
                 faults.add(format!("{at}/args/{place}"), "invalid", detail);
             }
         }
-        if let Some(plugin) = &self.plugin {
-            let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
-            if plugin.is_empty() || plugin.len() > 32 || !plugin.chars().all(plain) {
-                let detail = "must be 1 to 32 of a-z 0-9 _, such as `pmix`; `srun --mpi=list` lists them";
-                faults.add(format!("{at}/plugin"), "invalid", detail);
-            }
-        }
     }
 }
 
@@ -289,6 +293,19 @@ mod tests {
         }
         let spelled = |number: Value| read(&json!({"kind": "deepspeed", "nproc_per_node": number}));
         assert_eq!(spelled(json!(8.0)), spelled(json!(8)));
+    }
+
+    #[test]
+    fn the_plugin_of_the_job_comes_before_that_of_the_cluster() {
+        let of_cluster = SubmitSettings { mpi_plugin: "pmix".parse().ok(), ..SubmitSettings::default() };
+        let plugin = |body: Value| {
+            let mut launcher = read(&body).0.unwrap();
+            launcher.use_defaults(&of_cluster);
+            serde_json::to_value(launcher).unwrap()["plugin"].clone()
+        };
+        assert_eq!(plugin(json!("mpi")), "pmix");
+        assert_eq!(plugin(json!({"kind": "mpi", "plugin": "pmi2"})), "pmi2");
+        assert_eq!(plugin(json!("plain")), Value::Null);
     }
 
     #[test_case(&json!("pdsh"), "/launcher" ; "another kind")]

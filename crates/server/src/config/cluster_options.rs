@@ -33,7 +33,13 @@ pub(super) fn submit(settings: &ClusterSettings, faults: &mut Faults) -> Option<
         switches: faults.parse_some("switches", settings.switches.as_ref()),
         others: others(settings, faults),
     };
-    Some(SubmitSettings { gpu_request: gpu_request.ok()?, exclusive: settings.exclusive, options })
+    let mpi_plugin = faults.parse_some("mpi_plugin", settings.mpi_plugin.as_ref());
+    Some(SubmitSettings {
+        gpu_request: gpu_request.ok()?,
+        exclusive: settings.exclusive,
+        mpi_plugin,
+        options,
+    })
 }
 
 fn memory(settings: &ClusterSettings, faults: &mut Faults) -> Option<MemoryRequest> {

@@ -62,6 +62,8 @@ section! {
         max_time_hours: f64 = 4.0;
         /// How jobs ask Slurm for GPUs: "gres" (--gres=gpu:4) or "gpus-per-node" (--gpus-per-node=4).
         gpu_request: String = GpuRequest::default().to_string();
+        /// The plugin for jobs with MPI, as "srun --mpi=list" names it. A job can override it. Default: MpiDefault of Slurm.
+        mpi_plugin: Option<String>, example "\"pmix\"";
         /// The type of GPUs. A job can override this and the keys up to sbatch_options. Default: any type.
         gpu_type: Option<String>, example "\"a100\"";
         /// The memory of each node; "0" for all of it. At most one of the three. Default: that of the partition.

@@ -67,6 +67,12 @@ word_type!(
     }
 );
 
+word_type!(
+    /// A plugin for MPI (`srun --mpi`), as `srun --mpi=list` names it: `[a-z0-9_]{1,32}`.
+    MpiPlugin, "plugin of MPI", "1 to 32 of a-z 0-9 _, such as `pmix`; `srun --mpi=list` lists them", max 32,
+    |text| !text.is_empty() && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+);
+
 fn is_count(text: &str) -> bool {
     (1..=6).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit()) && !text.starts_with('0')
 }
@@ -130,7 +136,7 @@ mod tests {
                     }
                 )*};
             }
-            check!(Qos, Reservation, GresName, GresType, Licenses, Switches);
+            check!(Qos, Reservation, GresName, GresType, Licenses, Switches, MpiPlugin);
         }
     }
 }

@@ -58,6 +58,8 @@ pub(crate) struct ClusterSettings {
     pub(crate) max_time_hours: Option<f64>,
     /// The option of sbatch that asks for GPUs: `gres` or `gpus-per-node`.
     pub(crate) gpu_request: Option<String>,
+    /// The plugin for jobs with MPI, as `srun --mpi=list` names it.
+    pub(crate) mpi_plugin: Option<String>,
     /// The default type of GPUs.
     pub(crate) gpu_type: Option<String>,
     /// The default memory of each node, such as `64G`. Give at most one of the three.

@@ -99,7 +99,7 @@ impl JobSpec {
         }
         let Cloud { plain: cloud_plain, secret: cloud_metadata, secret_keys: cloud_secret_keys } =
             Cloud::split(std::mem::take(&mut request.cloud_metadata));
-        let program = ProgramSettings::from_request(&request, &mut faults);
+        let mut program = ProgramSettings::from_request(&request, &mut faults);
         let image_named = request.image.is_some();
         let requested = Requested {
             nodes: request.resources.num_nodes,
@@ -108,6 +108,12 @@ impl JobSpec {
         };
         let request_exclusive = request.resources.exclusive;
         let mut work = work(request, image_named, &mut faults);
+        let of_components = work.iter_mut().flat_map(|work| match work {
+            Work::Components { list } => list.as_mut_slice(),
+            Work::Tao { .. } | Work::Command { .. } => &mut [],
+        });
+        let launchers = of_components.filter_map(|component| component.launcher.as_mut());
+        launchers.chain(&mut program.launcher).for_each(|launcher| launcher.use_defaults(&cluster.submit));
         let needed = inputs.iter().chain(image.as_ref().and_then(ImageRef::file));
         if array.is_some() && matches!(work, Some(Work::Tao { .. })) {
             let detail = "goes with a command or with steps: the specification of a TAO action names one directory for its results; submit \

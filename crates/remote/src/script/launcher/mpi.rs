@@ -1,12 +1,14 @@
 //! MPI: Slurm starts each process itself.
 
+use slurm::MpiPlugin;
+
 use super::{Launcher, Site, Start, Value};
 
 /// A process for each task, which Slurm itself starts and MPI connects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mpi {
-    /// The plugin, as `srun --mpi=list` names it; Slurm's default if absent.
-    pub plugin: Option<String>,
+    /// Slurm's default if absent.
+    pub plugin: Option<MpiPlugin>,
 }
 
 impl Launcher for Mpi {

@@ -199,6 +199,7 @@ fn a_document_has_the_options_of_jobs() {
     let mut document = good();
     for (key, value) in [
         ("gpu_request", json!("gpus-per-node")),
+        ("mpi_plugin", json!("pmix")),
         ("gpu_type", json!("a100")),
         ("memory_per_cpu", json!("4G")),
         ("tasks_per_node", json!(2)),
@@ -222,6 +223,7 @@ fn a_document_has_the_options_of_jobs() {
     let submit = &cluster.submit;
     assert_eq!((submit.gpu_request, submit.exclusive), (slurm::GpuRequest::GpusPerNode, Some(true)));
     assert_eq!(cluster.resources.tasks_per_node, 2);
+    assert_eq!(submit.mpi_plugin, "pmix".parse().ok());
     let options = &submit.options;
     assert_eq!(options.memory, Some(slurm::MemoryRequest::PerCpu("4G".parse().unwrap())));
     assert_eq!((options.qos.as_ref().unwrap().as_str(), options.nice), ("normal", Some(-5)));
@@ -233,6 +235,7 @@ fn a_document_has_the_options_of_jobs() {
 #[test_case("rpc_budget", json!({"burst": 40, "per_minute": 0}), "/rpc_budget out_of_range" ; "no requests")]
 #[test_case("rpc_budget", json!({"burst": 40, "per_minute": 4, "per_hour": 1}), "/rpc_budget unknown_field" ; "another limit")]
 #[test_case("gpu_request", json!("gpus"), "/gpu_request invalid" ; "another option")]
+#[test_case("mpi_plugin", json!("pmix; rm"), "/mpi_plugin invalid" ; "no plugin")]
 #[test_case("memory", json!("much"), "/memory invalid" ; "no memory")]
 #[test_case("gres", json!(["nvme:1", "mps:50"]), "/gres/1 invalid" ; "parts of GPUs for every job")]
 #[test_case("constraint", json!("a b"), "/constraint invalid" ; "no constraint")]
