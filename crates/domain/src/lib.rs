@@ -25,7 +25,10 @@ pub use clock::{Clock, Ids, ServerClock, Timestamp};
 pub use cluster::{
     key_name::{InvalidKeyName, KeyName},
     mount::{InvalidMount, Mount},
-    policy::{BatchSettings, ImagePolicy, ImageSettings, RetrySettings, SbatchExport, SubmitSettings},
+    policy::{
+        BatchSettings, ContainerRuntime, ImagePolicy, ImageSettings, RetrySettings, SbatchExport,
+        SubmitSettings,
+    },
     preflight,
     resources::Resources,
     rpc_budget::{RpcBudget, RpcTokens, Urgency},

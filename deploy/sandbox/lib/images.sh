@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Containers: the SPANK plugin, `enroot`, the registry and its test image.
+# Containers: the SPANK plugin, `enroot`, `apptainer`, the registry and its test image.
 
 readonly IMAGE_HOST=registry.sandbox IMAGE=nvidia/tao/tao-toolkit IMAGE_TAG=6.26.3-pyt
 readonly IMAGE_FILE=lustre/images/tao-toolkit.sqsh
@@ -19,8 +19,10 @@ enroot_build() {
     is_newer "$SANDBOX_DIR/bin/enroot-$part" "$HERE/enroot/$part.c" ${ROOTFS:+"$ROOTFS/.made"} ||
       compile "enroot-$part" "$HERE/enroot/$part.c"
   done
-  install -m 755 "$HERE/enroot/enroot" "$SANDBOX_DIR/bin/enroot.new"
-  mv "$SANDBOX_DIR/bin/enroot.new" "$SANDBOX_DIR/bin/enroot"
+  for part in enroot apptainer; do
+    install -m 755 "$HERE/enroot/$part" "$SANDBOX_DIR/bin/$part.new"
+    mv "$SANDBOX_DIR/bin/$part.new" "$SANDBOX_DIR/bin/$part"
+  done
 }
 
 spank_build() {

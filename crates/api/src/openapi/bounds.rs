@@ -3,6 +3,7 @@
 //!
 //! utoipa's attributes cannot describe list items or map keys, so all limits are in this table.
 
+use remote::script;
 use serde_json::{Value, json};
 
 use super::{merge, operations};
@@ -15,7 +16,7 @@ use patterns::{
     CLUSTER, COMPONENT, CONSTRAINT, DURATION, EMAIL, ENV_KEY, FILE, GPU_REQUEST, GRES, GRES_NAME, GRES_TYPE,
     HTTP, INDICES, INPUT, KEY_NAME, LABEL, LICENSES, LOGIN, MACHINE, MEMORY, MODE, MOMENT, MOUNT, MOUNTED,
     MPI_PLUGIN, NODES, NOT_BLANK, NOT_EMPTY, OPTION_NAME, OPTION_TEXT, PARTITION, PARTITIONS, PASSWORD, PATH,
-    PLAIN, RESERVATION, SBATCH_EXPORT, SOME_MEMORY, SWITCHES, TASKS, USER, WEBHOOK_SECRET, WORD,
+    PLAIN, RESERVATION, RUNTIME, SBATCH_EXPORT, SOME_MEMORY, SWITCHES, TASKS, USER, WEBHOOK_SECRET, WORD,
 };
 
 /// The limit of one field.
@@ -99,6 +100,7 @@ const BOUNDS: &[(&[&str], &[&str], Bound)] = &[
     (&["BackendDetails", "ClusterSettings"], &["comment"], Text(OPTION_TEXT, 1000)),
     (&["BackendDetails", "ClusterSettings"], &["sbatch_options"], Options(OPTION_NAME, 64, 50)),
     (&["ClusterSettings"], &["gpu_request"], Text(GPU_REQUEST, 13)),
+    (&["ClusterSettings"], &["container_runtime"], Text(RUNTIME, 9)),
     (&["ClusterSettings"], &["memory"], Text(MEMORY, 10)),
     (&["ClusterSettings"], &["memory_per_cpu", "memory_per_gpu"], Text(SOME_MEMORY, 10)),
     (&["ClusterSettings"], &["gres"], Texts(GRES, 140)),
@@ -170,7 +172,7 @@ pub(super) fn put(document: &mut Value) {
     merge(&mut document["components"]["schemas"]["MemoryBody"]["oneOf"][0], Text(MEMORY, 10).schema());
     let kinds = document["components"]["schemas"]["LauncherSettings"]["properties"]["kind"]["enum"].clone();
     merge(&mut document["components"]["schemas"]["LauncherBody"]["oneOf"][0], json!({"enum": kinds}));
-    let codes = json!({"items": {"minimum": 1, "maximum": 255}});
+    let codes = json!({"items": {"minimum": 1, "maximum": 255, "not": {"minimum": script::EXIT_SERVICE, "maximum": script::EXIT_LIMIT}}});
     merge(&mut document["components"]["schemas"]["RestartRequest"]["properties"]["exit_codes"], codes);
     let parameters =
         operations(document).filter_map(|operation| operation.get_mut("parameters")?.as_array_mut());

@@ -1,6 +1,6 @@
 //! The defaults of a cluster's jobs.
 
-use domain::Cluster;
+use domain::{Cluster, ContainerRuntime};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -25,6 +25,8 @@ pub(crate) struct ClusterDefaultsView {
     pub timeout_hours: f64,
     /// The option of sbatch that asks for GPUs: `gres` or `gpus-per-node`.
     pub gpu_request: String,
+    /// What makes the containers of jobs.
+    pub container_runtime: ContainerRuntime,
     /// The plugin for jobs with MPI; null for Slurm's default.
     pub mpi_plugin: Option<String>,
     /// Whether nodes are exclusive; null for nodes whose GPUs a job has all.
@@ -48,6 +50,7 @@ impl From<&Cluster> for ClusterDefaultsView {
             time_hours: f64::from(cluster.resources.time.minutes()) / 60.0,
             timeout_hours: f64::from(cluster.resources.soft_timeout.seconds()) / 3600.0,
             gpu_request: cluster.submit.gpu_request.to_string(),
+            container_runtime: cluster.images.policy.runtime,
             mpi_plugin: cluster.submit.mpi_plugin.as_ref().map(ToString::to_string),
             exclusive: cluster.submit.exclusive,
             placement: PlacementView::from(&cluster.submit.options),

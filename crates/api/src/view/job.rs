@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use domain::{Job, Launcher, LauncherSettings, Restart, RestartCause, Work};
+use domain::{ContainerRuntime, Job, Launcher, LauncherSettings, Restart, RestartCause, Work};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -147,6 +147,8 @@ impl From<&Restart> for RestartView {
 pub(crate) struct ContainerView {
     /// `/path`, `/path:/inside` or `/path:/inside:ro`.
     pub mounts: Vec<String>,
+    /// What makes the container.
+    pub runtime: ContainerRuntime,
     /// Whether the image is converted to a SquashFS file before the job starts.
     pub use_sqsh: bool,
     /// Whether a failed conversion fails the job.
@@ -212,6 +214,7 @@ impl JobView {
             timeout_minutes: job.spec.timeout_minutes.map(std::num::NonZeroU32::get),
             container: ContainerView {
                 mounts: job.spec.mounts.iter().map(ToString::to_string).collect(),
+                runtime: job.spec.image_policy.runtime,
                 use_sqsh: job.spec.image_policy.use_sqsh,
                 require_sqsh: job.spec.image_policy.require_sqsh,
                 force_reconvert_latest: job.spec.image_policy.force_reconvert_latest,

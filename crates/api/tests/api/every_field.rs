@@ -28,7 +28,7 @@ fn requests() -> [Value; 7] {
         },
         "num_gpu": 16,
         "container": {
-            "mounts": ["/lustre", "/data"], "use_sqsh": true, "require_sqsh": true, "force_reconvert_latest": true,
+            "mounts": ["/lustre", "/data"], "runtime": "pyxis", "use_sqsh": true, "require_sqsh": true, "force_reconvert_latest": true,
         },
         "retry": {"max_retries": 3}, "use_requeue": false, "timeout_minutes": 90,
         "webhook": {"url": "https://example.org/hook", "secret": "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"},

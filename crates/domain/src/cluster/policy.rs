@@ -3,11 +3,28 @@
 use serde::{Deserialize, Serialize};
 use slurm::{GpuRequest, InvalidName, MailAddress, MpiPlugin, Partition, RemotePath, SubmitOptions};
 use strum::{Display, EnumString};
+use utoipa::ToSchema;
 
-/// Whether and how an image is converted to a SquashFS file before the job starts. Each job has its own policy.
+/// What makes the container of a job from its image.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, Display, EnumString, ToSchema,
+)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum ContainerRuntime {
+    /// The Pyxis plugin of srun, with Enroot.
+    #[default]
+    Pyxis,
+    /// Apptainer, which must be installed on the nodes. It pulls images itself.
+    Apptainer,
+}
+
+/// How an image becomes a container, and whether it is converted to a SquashFS file before the job starts. Each job has its own
+/// policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ImagePolicy {
+    pub runtime: ContainerRuntime,
     /// Convert a registry image once and run the file. Otherwise Pyxis pulls the image on every node.
     pub use_sqsh: bool,
     /// Fail the job if the conversion fails. Otherwise the job runs the registry image.
@@ -18,7 +35,12 @@ pub struct ImagePolicy {
 
 impl Default for ImagePolicy {
     fn default() -> Self {
-        Self { use_sqsh: true, require_sqsh: false, force_reconvert_latest: false }
+        Self {
+            runtime: ContainerRuntime::Pyxis,
+            use_sqsh: true,
+            require_sqsh: false,
+            force_reconvert_latest: false,
+        }
     }
 }
 

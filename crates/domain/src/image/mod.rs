@@ -15,7 +15,7 @@ pub use parse::InvalidImage;
 /// `registry/image:tag`, Docker Hub names with and without an organisation, digests, ports, `user@` before all of them.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, SerializeDisplay, DeserializeFromStr)]
 pub enum ImageRef {
-    /// A SquashFS file on the cluster.
+    /// A file on the cluster: SquashFS, or of Apptainer's own format.
     File(slurm::RemotePath),
     Registry {
         /// The user whose credentials Enroot uses, if not the registry's default entry.
@@ -66,6 +66,21 @@ impl ImageRef {
         match self {
             Self::File(_) | Self::Daemon { .. } => self.pyxis(),
             Self::Registry { .. } => format!("docker://{}", self.pyxis()),
+        }
+    }
+
+    /// Apptainer's spelling: `docker://[REGISTRY/]IMAGE[:TAG]`, `docker-daemon:IMAGE[:TAG]` or a path. It chooses the user by its
+    /// own configuration.
+    pub fn apptainer(&self) -> String {
+        match self {
+            Self::File(path) => path.to_string(),
+            Self::Registry { registry, repository, version, .. } => {
+                let registry = registry.as_ref().map(|host| format!("{host}/")).unwrap_or_default();
+                format!("docker://{registry}{repository}{version}")
+            }
+            // This spelling needs a tag.
+            Self::Daemon { name, version } if version.is_empty() => format!("docker-daemon:{name}:latest"),
+            Self::Daemon { name, version } => format!("docker-daemon:{name}{version}"),
         }
     }
 

@@ -28,6 +28,16 @@ fn every_accepted_spelling_reaches_pyxis(text: &str, pyxis: &str) {
     assert_eq!(image(pyxis), image(text), "what we store reads back as the same image");
 }
 
+#[test_case("nvcr.io#nvidia/tao:6", "docker://nvcr.io/nvidia/tao:6" ; "a registry")]
+#[test_case("user@reg.example:5000#a/b@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", "docker://reg.example:5000/a/b@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef" ; "a user, a port and a digest")]
+#[test_case("ubuntu", "docker://ubuntu" ; "no registry")]
+#[test_case("dockerd://a/b:1", "docker-daemon:a/b:1" ; "a daemon")]
+#[test_case("dockerd://a", "docker-daemon:a:latest" ; "a daemon without a tag")]
+#[test_case("/lustre/a.sif", "/lustre/a.sif" ; "a file")]
+fn every_image_has_a_spelling_for_apptainer(text: &str, spelling: &str) {
+    assert_eq!(image(text).apptainer(), spelling);
+}
+
 #[test]
 fn a_digest_says_more_than_a_tag() {
     assert_eq!(image(&format!("r.io/a{DIGEST}")).pyxis(), format!("r.io#a{DIGEST}"));

@@ -10,6 +10,7 @@ use remote::{
 use slurm::{ComponentName, EnvKey, InvalidName, RemotePath, RunTime};
 
 use crate::{
+    cluster::policy::ContainerRuntime,
     job::{attempt::Attempt, paths::JobPaths, stored::Job},
     launch::StagingError,
     request::{
@@ -65,7 +66,7 @@ pub(super) fn component(
     Ok(Component {
         tasks_per_node: spec.resources.tasks_per_node,
         // A command on the node itself may use Slurm's variables.
-        lightning_safe: matches!(place, Place::Pyxis(_)),
+        lightning_safe: !matches!(place, Place::Host),
         place,
         cuda: cuda.map(|(_, version)| version.parse()).transpose()?,
         on_warning: match spec.work {
@@ -150,5 +151,9 @@ fn place(spec: &JobSpec, attempt: &Attempt, open: &BTreeMap<EnvKey, String>) -> 
     }
     let hook_env = open.iter().filter(|(key, value)| is_of_hooks(key, value));
     let hook_env = hook_env.map(|(key, value)| (key.clone(), value.clone())).collect();
-    Place::Pyxis(Container { image: image.pyxis(), mounts, hook_env, without_home: false })
+    let container = |image| Container { image, mounts, hook_env, without_home: false };
+    match spec.image_policy.runtime {
+        ContainerRuntime::Pyxis => Place::Pyxis(container(image.pyxis())),
+        ContainerRuntime::Apptainer => Place::Apptainer(container(image.apptainer())),
+    }
 }

@@ -7,10 +7,13 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::request::{
-    array::ArrayRequest, components::ComponentRequest, files::FileRequest, launcher::LauncherBody,
-    needs::NeedRequest, options_body::ResourcesRequest, restart::RestartRequest, results::ResultRequest,
-    webhook::WebhookRequest,
+use crate::{
+    cluster::policy::ContainerRuntime,
+    request::{
+        array::ArrayRequest, components::ComponentRequest, files::FileRequest, launcher::LauncherBody,
+        needs::NeedRequest, options_body::ResourcesRequest, restart::RestartRequest, results::ResultRequest,
+        webhook::WebhookRequest,
+    },
 };
 
 /// A job: either `network_arch` and `action`, which run the TAO container's entry point, or `command`.
@@ -135,7 +138,10 @@ where
 pub struct ContainerRequest {
     /// `/path`, `/path:/inside` or `/path:/inside:ro`. Default: the cluster's setting, by default `/lustre`.
     pub mounts: Option<Vec<String>>,
-    /// Convert the image to a shared SquashFS file before the job starts. Default: the cluster's setting, by default true.
+    /// What makes the container. Default: the cluster's setting, by default `pyxis`.
+    pub runtime: Option<ContainerRuntime>,
+    /// Convert the image to a shared SquashFS file before the job starts; not for `apptainer`. Default: the cluster's setting, by
+    /// default true.
     pub use_sqsh: Option<bool>,
     /// Fail the job if the conversion fails, instead of running the registry image. Default: the cluster's setting, by default
     /// false.
@@ -148,8 +154,12 @@ pub struct ContainerRequest {
 impl ContainerRequest {
     /// Whether any field is given.
     pub(crate) fn is_given(&self) -> bool {
-        let Self { mounts, use_sqsh, require_sqsh, force_reconvert_latest } = self;
-        mounts.is_some() || use_sqsh.is_some() || require_sqsh.is_some() || force_reconvert_latest.is_some()
+        let Self { mounts, runtime, use_sqsh, require_sqsh, force_reconvert_latest } = self;
+        mounts.is_some()
+            || runtime.is_some()
+            || use_sqsh.is_some()
+            || require_sqsh.is_some()
+            || force_reconvert_latest.is_some()
     }
 }
 

@@ -17,6 +17,11 @@ pub(super) fn images(
     faults: &mut Faults,
 ) -> Option<ImageSettings> {
     let &ClusterSettings { use_sqsh, require_sqsh, force_reconvert_latest, .. } = settings;
+    let runtime = settings.container_runtime.parse();
+    if runtime.is_err() {
+        let advice = format_args!("is {:?}; write \"pyxis\" or \"apptainer\"", settings.container_runtime);
+        faults.add("container_runtime", advice);
+    }
     if require_sqsh && !use_sqsh {
         let advice = "needs use_sqsh, which is false; set use_sqsh = true or require_sqsh = false";
         faults.add_as("require_sqsh", "contradiction", advice);
@@ -26,7 +31,7 @@ pub(super) fn images(
     within(faults, "conversion_minutes", settings.conversion_minutes, 1, 24 * 60);
     within(faults, "conversion_memory_gb", settings.conversion_memory_gb, 1, 4096);
     Some(ImageSettings {
-        policy: ImagePolicy { use_sqsh, require_sqsh, force_reconvert_latest },
+        policy: ImagePolicy { runtime: runtime.ok()?, use_sqsh, require_sqsh, force_reconvert_latest },
         cache_dir: cache_dir.unwrap_or_else(|| base_dir.clone()),
         conversion_minutes: settings.conversion_minutes,
         conversion_memory_gb: settings.conversion_memory_gb,

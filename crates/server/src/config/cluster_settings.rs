@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use domain::{BatchSettings, ImagePolicy, RetrySettings};
+use domain::{BatchSettings, ContainerRuntime, ImagePolicy, RetrySettings};
 use slurm::GpuRequest;
 
 use super::{
@@ -97,6 +97,8 @@ section! {
         /// Further options of sbatch: a text or a number, true for an option without a value, or false for a line that the service
         /// would write and the site refuses. A job overrides each option by its own.
         sbatch_options: toml::Table, example "{ hint = \"nomultithread\", mem = false }";
+        /// What makes the containers of jobs: "pyxis" or "apptainer". A job can override it. Images for Apptainer are never converted.
+        container_runtime: String = ContainerRuntime::default().to_string();
         /// Convert a registry image once, in a short Slurm job, to a SquashFS file that all jobs share. Otherwise every node of every
         /// job pulls the image.
         use_sqsh: bool = ImagePolicy::default().use_sqsh, env "SLURM_USE_SQSH";

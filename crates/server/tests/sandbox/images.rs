@@ -15,6 +15,7 @@ use crate::{
     service::{Service, until},
 };
 
+mod apptainer;
 mod unusable;
 
 /// A service with its own cache, and its own images in the registry.

@@ -94,6 +94,8 @@ pub(crate) struct ClusterSettings {
     /// Other options of sbatch, as in a job's `backend_details`; `false` leaves out a line that the service would write.
     #[schema(value_type = Option<Object>)]
     pub(crate) sbatch_options: Option<Map<String, Value>>,
+    /// What makes the containers of jobs: `pyxis` or `apptainer`.
+    pub(crate) container_runtime: Option<String>,
     /// Whether registry images are converted to SquashFS files that jobs share.
     pub(crate) use_sqsh: Option<bool>,
     /// Whether a failed conversion fails the job.

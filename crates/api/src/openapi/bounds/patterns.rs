@@ -86,6 +86,8 @@ pub(super) const OPTION_TEXT: &str = r"^[^\u0000-\u001f\u007f-\u009f\u2028\u2029
 pub(super) const OPTION_NAME: &str = "^[a-z][a-z0-9-]*$";
 /// `slurm::GpuRequest`.
 pub(super) const GPU_REQUEST: &str = "^(?:gres|gpus-per-node)$";
+/// `domain::ContainerRuntime`.
+pub(super) const RUNTIME: &str = "^(?:pyxis|apptainer)$";
 /// `slurm::EnvKey`.
 pub(super) const ENV_KEY: &str = "^[A-Za-z_][A-Za-z0-9_]*$";
 /// `slurm::RemotePath`.

@@ -1,6 +1,6 @@
 use std::str::FromStr;
 
-use domain::{ClusterName, KeyName, Label, Mount, SbatchExport, Word};
+use domain::{ClusterName, ContainerRuntime, KeyName, Label, Mount, SbatchExport, Word};
 use proptest::{prelude::*, string::string_regex};
 use regex::Regex;
 use remote::NetrcWord;
@@ -117,6 +117,7 @@ fn short(form: &str) -> String {
 #[test_case(OPTION_NAME, reads::<OptionName> ; "names of options")]
 #[test_case(OPTION_TEXT, reads::<OptionText> ; "values of options")]
 #[test_case(GPU_REQUEST, reads::<GpuRequest> ; "how GPUs are asked for")]
+#[test_case(RUNTIME, reads::<ContainerRuntime> ; "what makes containers")]
 #[test_case(LOGIN, reads::<NetrcWord> ; "logins")]
 #[test_case(PASSWORD, |text| NetrcWord::password(text).is_ok() ; "passwords")]
 fn a_form_and_its_type_agree(form: &str, is_read: fn(&str) -> bool) {

@@ -77,7 +77,7 @@ pub(crate) fn expand(spec: &JobSpec, component: Component) -> Result<Program, Pr
     program.all_memory = true;
     for component in &mut program.components {
         component.lightning_safe = false;
-        if let Place::Pyxis(container) = &mut component.place {
+        if let Place::Pyxis(container) | Place::Apptainer(container) = &mut component.place {
             container.without_home = true;
         }
     }

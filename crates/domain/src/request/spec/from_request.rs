@@ -13,7 +13,7 @@ use super::{
 use crate::{
     cluster::{
         mount::Mount,
-        policy::ImagePolicy,
+        policy::{ContainerRuntime, ImagePolicy},
         resources::Resources,
         target::{Cluster, choose_cluster},
     },
@@ -269,7 +269,10 @@ fn fitted(
 }
 
 fn image_policy(asked: &ContainerRequest, default: ImagePolicy, faults: &mut Faults) -> ImagePolicy {
-    let use_sqsh = asked.use_sqsh.unwrap_or(default.use_sqsh || asked.require_sqsh == Some(true));
+    let runtime = asked.runtime.unwrap_or(default.runtime);
+    let by_apptainer = runtime == ContainerRuntime::Apptainer;
+    let use_sqsh =
+        asked.use_sqsh.unwrap_or(default.use_sqsh && !by_apptainer || asked.require_sqsh == Some(true));
     let others =
         [("force_reconvert_latest", asked.force_reconvert_latest), ("require_sqsh", asked.require_sqsh)];
     for (field, other) in others {
@@ -278,7 +281,13 @@ fn image_policy(asked: &ContainerRequest, default: ImagePolicy, faults: &mut Fau
             faults.add(format!("/container/{field}"), "contradiction", detail);
         }
     }
+    if by_apptainer && use_sqsh {
+        let field = if asked.use_sqsh.is_some() { "use_sqsh" } else { "require_sqsh" };
+        let detail = "is not for Apptainer, which pulls and converts images itself; leave it out, or name a file as the image";
+        faults.add(format!("/container/{field}"), "contradiction", detail);
+    }
     ImagePolicy {
+        runtime,
         use_sqsh,
         // Without conversion there is no file to require.
         require_sqsh: asked.require_sqsh.unwrap_or(default.require_sqsh) && use_sqsh,

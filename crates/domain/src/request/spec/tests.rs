@@ -116,6 +116,8 @@ fn a_fault_names_its_field(request: Value, expected: &[&str]) {
 #[test_case(json!({"command": "x", "docker_env_vars": {"A": "1"}, "secret_env_vars": {"A": "2"}}), "/secret_env_vars/A" ; "one variable twice")]
 #[test_case(json!({"command": "x", "image": "x", "container": {"use_sqsh": false, "require_sqsh": true}}), "/container/require_sqsh" ; "required and switched off")]
 #[test_case(json!({"command": "x", "image": "x", "container": {"use_sqsh": false, "force_reconvert_latest": true}}), "/container/force_reconvert_latest" ; "converted anew and not at all")]
+#[test_case(json!({"command": "x", "image": "x", "container": {"runtime": "apptainer", "use_sqsh": true}}), "/container/use_sqsh" ; "converted for Apptainer")]
+#[test_case(json!({"command": "x", "image": "x", "container": {"runtime": "apptainer", "require_sqsh": true}}), "/container/require_sqsh" ; "a file for Apptainer required")]
 #[test_case(json!({"command": "x", "container": {"mounts": ["/a"]}}), "/container" ; "a container without image")]
 #[test_case(json!({"command": "x", "backend_details": {"cluster_name": "dgx"}, "cloud_metadata": {"slurm_user": "svc", "slurm_hostname": ["far"]}}), "/backend_details/cluster_name" ; "a cluster and the workspace of another")]
 fn every_contradiction_is_one_fault_with_its_field(request: Value, pointer: &str) {

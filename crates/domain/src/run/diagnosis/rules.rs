@@ -66,9 +66,10 @@ rules! {
         "the user's quota on the shared file system is exceeded",
         ["OSError: [Errno 122] Disk quota exceeded"],
         [];
-    Refused "registry-credentials": r"returned error code: 40[13]\b",
-        "the registry requires valid credentials for the image: install them for Enroot on the cluster",
-        ["[ERROR] URL https://registry/v2/x/manifests/1 returned error code: 401 Unauthorized"],
+    Refused "registry-credentials": r"returned error code: 40[13]\b|^FATAL: .* docker://.*(?:unauthorized|denied): ",
+        "the registry requires valid credentials for the image: install them for Enroot or Apptainer on the cluster",
+        ["[ERROR] URL https://registry/v2/x/manifests/1 returned error code: 401 Unauthorized",
+         "FATAL:   Unable to handle docker://registry/a:1 uri: failed to get checksum for docker://registry/a:1: unauthorized: authentication required"],
         [];
     // After the 401 of a registry with Basic authentication, Enroot prints nothing more.
     Refused "registry-login": r"\[INFO\] (?:Authenticating with user: |Using credentials from file: )"
@@ -77,21 +78,24 @@ rules! {
         ["slurmstepd-node01: error: pyxis:     [INFO] Authenticating with user: <anonymous>",
          "enroot import exited with code 22: [INFO] Using credentials from file: /home/tao/.config/enroot/.credentials"],
         ["[INFO] Querying registry for permission grant"];
-    Refused "image-missing": r"manifests/\S+ returned error code: 404",
+    Refused "image-missing": r"manifests/\S+ returned error code: 404|^FATAL: .* docker://.*: manifest unknown",
         "the image does not exist in its registry",
-        ["[ERROR] URL http://registry/v2/x/manifests/9 returned error code: 404 Not Found"],
+        ["[ERROR] URL http://registry/v2/x/manifests/9 returned error code: 404 Not Found",
+         "FATAL:   Unable to handle docker://a/b:9 uri: failed to get checksum for docker://a/b:9: reading manifest 9 in registry/a/b: manifest unknown: manifest unknown"],
         [];
     // The file rules count only before the job's program begins: a program may print such lines too.
-    MissingFile "image-file-missing": r"^slurmstepd(?:-\S+)?: error: pyxis:\s+\[ERROR\] No such file or directory: ",
+    MissingFile "image-file-missing": r"^slurmstepd(?:-\S+)?: error: pyxis:\s+\[ERROR\] No such file or directory: |^FATAL:\s+could not open image /\S+: failed to retrieve path",
         "the file of the image does not exist",
-        ["slurmstepd-node01: error: pyxis:     [ERROR] No such file or directory: /lustre/none.sqsh",
+        ["FATAL:   could not open image /lustre/none.sif: failed to retrieve path for /lustre/none.sif: lstat /lustre/none.sif: no such file or directory",
+         "slurmstepd-node01: error: pyxis:     [ERROR] No such file or directory: /lustre/none.sqsh",
          "slurmstepd-node01: error: pyxis:     [ERROR] No such file or directory: /lustre/images/tao"],
         ["[ERROR] No such file or directory: /lustre/data/train.json",
          "pyxis:     [ERROR] No such file or directory: /lustre/none.sqsh"];
-    DamagedFile "image-file-damaged": r"^slurmstepd(?:-\S+)?: error: pyxis:\s+(?:\[ERROR\] Invalid image format: |FATAL ERROR|.*\buncompress failed)"
+    DamagedFile "image-file-damaged": r"^slurmstepd(?:-\S+)?: error: pyxis:\s+(?:\[ERROR\] Invalid image format: |FATAL ERROR|.*\buncompress failed)|^FATAL:\s+could not open image /\S+: image format not recognized"
         unless r"No space left on device|Disk quota exceeded|Input/output error|Cannot allocate memory|Stale file handle",
         "the file of the image is damaged, or its user cannot read it",
         ["slurmstepd-node01: error: pyxis:     [ERROR] Invalid image format: /lustre/bad.sqsh",
+         "FATAL:   could not open image /lustre/bad.sif: image format not recognized",
          "slurmstepd-node01: error: pyxis:     FATAL ERROR: Can't find a valid SQUASHFS superblock on /lustre/bad.sqsh",
          "slurmstepd: error: pyxis:     zlib uncompress failed with error code -3"],
         ["FATAL ERROR in the data loader: not ours",
@@ -190,12 +194,13 @@ rules! {
         ["OSError: [Errno 116] Stale file handle: '/lustre/a/b.tar'", "cat: /lustre/a: Input/output error",
          "OSError: [Errno 5] Input/output error", "ls: cannot access '/lustre': Cannot send after transport endpoint shutdown"],
         [];
-    Infrastructure "image-pull": r"(?:pyxis|enroot|\[ERROR\]|curl: \().*(?:timed out|Could not resolve host|Connection reset|connection refused|returned error code: (?:429|5\d\d))|curl: \((?:6|7|18|28|35|52|56)\)|(?:pyxis:\s+|\[ERROR\] )Checksum mismatch: ",
+    Infrastructure "image-pull": r"(?:pyxis|enroot|\[ERROR\]|curl: \().*(?:timed out|Could not resolve host|Connection reset|connection refused|returned error code: (?:429|5\d\d))|curl: \((?:6|7|18|28|35|52|56)\)|(?:pyxis:\s+|\[ERROR\] )Checksum mismatch: |^FATAL: .* docker://.*(?:i/o timeout|connection refused|connection reset|no such host|TLS handshake timeout|toomanyrequests|received unexpected HTTP status: 5)",
         "the image could not be pulled on the node",
         ["slurmstepd-node01: error: pyxis:     curl: (28) Connection timed out after 30000 milliseconds",
          "[ERROR] URL https://registry/v2/x/blobs/y returned error code: 503 Service Unavailable",
          "slurmstepd-node01: error: pyxis:     Checksum mismatch: a3ed95caeb02",
-         "curl: (6) Could not resolve host: registry"],
+         "curl: (6) Could not resolve host: registry",
+         "FATAL:   Unable to handle docker://a/b:1 uri: failed to get checksum for docker://a/b:1: pinging container registry registry:5555: Get \"https://registry:5555/v2/\": dial tcp 131.169.5.213:5555: i/o timeout"],
         ["[INFO] Downloading 3 missing layers..."];
     // jq rejects the body of an answer: the error page of a gateway, with any status. Enroot before 3.5 also
     // gets one from ECR, although the login is right (NVIDIA/enroot#143). Enroot says the same if the node has no jq.

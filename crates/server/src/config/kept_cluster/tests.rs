@@ -82,6 +82,7 @@ fn a_document_makes_the_same_cluster_as_the_file() {
 #[test_case("connect_timeout", json!("1h"), "/connect_timeout out_of_range" ; "patience")]
 #[test_case("sbatch_export", json!("SOME"), "/sbatch_export invalid" ; "export")]
 #[test_case("require_sqsh", json!(true), "" ; "allowed")]
+#[test_case("container_runtime", json!("docker"), "/container_runtime invalid" ; "another runtime")]
 #[test_case("key_path", json!("/etc/key"), "/key_path unknown_field" ; "a key's path")]
 #[test_case("agent_socket", json!("/run/agent"), "/agent_socket unknown_field" ; "an agent")]
 #[test_case("known_hosts", json!(["/etc/x"]), "/known_hosts unknown_field" ; "a file of host keys")]

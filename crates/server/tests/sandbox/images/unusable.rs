@@ -4,7 +4,7 @@ use super::*;
 
 impl Site {
     /// A registry that wants a login. Returns an image of it.
-    fn guarded(&mut self) -> String {
+    pub(super) fn guarded(&mut self) -> String {
         let host = format!("guarded-{}.sandbox", self.service.url.rsplit_once(':').unwrap().1);
         let place = self.registry.with_file_name(&host);
         fs::create_dir_all(&place).unwrap();
