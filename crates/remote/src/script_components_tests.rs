@@ -76,7 +76,7 @@ pub(super) fn with_service() -> BatchScript {
 /// Every kind of script with the name of its file.
 pub(super) fn kinds() -> Vec<(&'static str, BatchScript)> {
     let processes = Processes::PerGpu;
-    let mut mpi = launched(Mpi { plugin: Some("pmix".to_owned()) });
+    let mut mpi = launched(Mpi { plugin: Some("pmix".parse().unwrap()) });
     mpi.directives.tasks_per_node = 4;
     mpi.components[0].tasks_per_node = 4;
     let mut apptainer = base();
