@@ -36,7 +36,7 @@ fn a_job_has_its_variables_its_mounts_and_its_nodes_in_a_container_of_apptainer(
     let ended = service.wait_ended(&id);
     assert_eq!(ended["status"], "Done", "{ended}");
     let found = service.sandbox.login(&format!("cat {base}/results/{id}/of-0 {base}/results/{id}/of-1"));
-    assert_eq!(found, "zero\none\n");
+    assert_eq!(found, "zero\none");
     assert_eq!(service.get(&format!("/jobs/{id}")).json()["container"]["runtime"], "apptainer");
 
     let ended = service.wait_ended(&service.submit(&contained(FILE, "exit 7")));
@@ -58,7 +58,7 @@ fn apptainer_pulls_the_image_of_a_registry_itself_and_its_refusals_are_explained
     let refused = [
         (image.replace(":1", ":2"), "the image does not exist in its registry"),
         (site.guarded(), "the registry requires valid credentials for the image"),
-        ("/lustre/images/none.sif".to_owned(), "the file of the image does not exist"),
+        ("/etc/passwd".to_owned(), "the file of the image is damaged"),
     ];
     for (image, why) in refused {
         let ended = site.service.wait_ended(&site.service.submit(&contained(&image, "true")));
