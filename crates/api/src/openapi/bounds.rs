@@ -3,7 +3,6 @@
 //!
 //! utoipa's attributes cannot describe list items or map keys, so all limits are in this table.
 
-use remote::script;
 use serde_json::{Value, json};
 
 use super::{merge, operations};
@@ -172,7 +171,7 @@ pub(super) fn put(document: &mut Value) {
     merge(&mut document["components"]["schemas"]["MemoryBody"]["oneOf"][0], Text(MEMORY, 10).schema());
     let kinds = document["components"]["schemas"]["LauncherSettings"]["properties"]["kind"]["enum"].clone();
     merge(&mut document["components"]["schemas"]["LauncherBody"]["oneOf"][0], json!({"enum": kinds}));
-    let codes = json!({"items": {"minimum": 1, "maximum": 255, "not": {"minimum": script::EXIT_SERVICE, "maximum": script::EXIT_LIMIT}}});
+    let codes = json!({"items": {"minimum": 1, "maximum": 255}});
     merge(&mut document["components"]["schemas"]["RestartRequest"]["properties"]["exit_codes"], codes);
     let parameters =
         operations(document).filter_map(|operation| operation.get_mut("parameters")?.as_array_mut());

@@ -19,7 +19,7 @@ pub struct RestartRequest {
     #[schema(min_items = 1, max_items = 20)]
     pub on: Option<Vec<RestartCause>>,
     /// The exit codes with which the program asks for another attempt, for instance after it has saved its state on the warning before its
-    /// time limit.
+    /// time limit. Those from 114 to 124 are of the batch script.
     #[schema(max_items = 20)]
     pub exit_codes: Option<Vec<u8>>,
     /// As `retry.max_retries`: restarts after failures of the infrastructure. An attempt of less than ten seconds counts as one, and one of less
