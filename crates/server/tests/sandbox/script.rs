@@ -125,7 +125,7 @@ fn a_shape_that_no_node_can_provide_is_rejected() {
 #[test]
 fn a_job_requeues_itself_at_its_own_limit_up_to_the_maximum() {
     let service = service_with("max_requeues = 1");
-    let mut job = command("trap 'echo saved; exit 0' TERM; echo begun; while :; do sleep 0.2; done");
+    let mut job = command("trap 'echo saved; exit 0' TERM; echo begun; while :; do sleep 0.2 || :; done");
     job["resources"]["timeout_hours"] = 0.002.into();
     let id = service.submit(&job);
     let ended = service.wait_ended(&id);
@@ -158,7 +158,7 @@ fn a_job_that_may_not_requeue_ends_at_its_own_limit() {
 fn a_program_receives_the_warning_signal_before_its_time_limit() {
     let service = service_with("warning_seconds = 600");
     // A warning must not come before half of the limit, so it comes then.
-    let text = "trap 'echo warned; exit 9' USR1; while :; do sleep 0.2; done";
+    let text = "trap 'echo warned; exit 9' USR1; while :; do sleep 0.2 || :; done";
     for image in [None, Some(IMAGE)] {
         let mut job = command(text);
         job["resources"]["timeout_hours"] = 0.003.into();
@@ -206,7 +206,7 @@ fn a_warning_during_the_setup_of_a_container_waits_for_the_program(nodes: u32) {
     let mut site = Site::new();
     let name = site.name("slow");
     let image = site.push(&name, "1", 5);
-    let mut job = command("trap 'echo warned; exit 9' USR1; echo begun; while :; do sleep 0.2; done");
+    let mut job = command("trap 'echo warned; exit 9' USR1; echo begun; while :; do sleep 0.2 || :; done");
     job["image"] = image.into();
     job["container"] = json!({"use_sqsh": false});
     job["retry"] = json!({"max_retries": 0});
