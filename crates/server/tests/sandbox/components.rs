@@ -26,7 +26,8 @@ fn with_service(serve: &str, step: &str) -> Value {
 #[test]
 fn steps_run_beside_a_service_which_is_ended_last() {
     let service = Service::start();
-    let serve = "trap 'echo stopped; exit 0' TERM; echo on $SLURMD_NODENAME; while :; do sleep 0.2 || :; done";
+    let serve =
+        "trap 'echo stopped; exit 0' TERM; echo on $SLURMD_NODENAME; while :; do sleep 0.2 || :; done";
     let id = service.submit(&with_service(serve, "echo \"model at $MODEL_HOST, here $SLURMD_NODENAME\""));
     let ended = service.wait_ended(&id);
     assert_eq!(ended["status"], "Done", "{ended}\n{}", log(&service, &id, "stream=err"));
