@@ -127,7 +127,10 @@ impl Diagnosis {
 
 /// Diagnoses a failure; `None` if the evidence does not show the cause.
 pub(crate) fn diagnose(evidence: &Evidence<'_>) -> Option<Diagnosis> {
-    by_state(evidence).or_else(|| by_exit(evidence)).or_else(|| by_logs_and_nodes(evidence))
+    by_state(evidence)
+        .or_else(|| by_exit(evidence))
+        .or_else(|| by_logs_and_nodes(evidence))
+        .or_else(|| by_signal(evidence))
 }
 
 /// The Slurm states that show the cause by themselves.
@@ -170,12 +173,6 @@ fn by_exit(evidence: &Evidence<'_>) -> Option<Diagnosis> {
         {
             ("never-began", "its script was ended before it started its program")
         }
-        // The script returned another code: this is the signal with which Slurm ended its step, when it requeued the job
-        // twice within a second. Or the script was ended before it removed the exit record of the run before.
-        (
-            Some(SlurmState::Failed),
-            Some(ExitCode { code: SIGTERM, signal: 0 } | ExitCode { code: 0, signal: SIGTERM }),
-        ) if evidence.terminated => ("ended-by-slurm", "Slurm ended its script without a request"),
         // slurmctld aborts jobs on its nodes that it does not know.
         (None, Some(ExitCode { code: ENDED_BY_TERM, .. })) => {
             ("forgotten", "Slurm lost the job while it ran, and ended its processes")
@@ -211,6 +208,20 @@ fn by_exit(evidence: &Evidence<'_>) -> Option<Diagnosis> {
     let line = line.into_iter().find(|(rule, ..)| rule.id == "slurm-step").map(|(_, line, _)| line);
     let end = if signature == NODE_FAILED { RestartCause::NodeFailure } else { RestartCause::LaunchFailure };
     Some(Diagnosis::of(evidence, (Cause::Infrastructure, end), signature, why, line))
+}
+
+/// The script returned another code: this is the signal with which Slurm ended its step, when it requeued the job twice within a
+/// second. Or the script was ended before it removed the exit record of the run before. It looks the same if the container of a task
+/// failed and srun ended the other tasks; then the log says why.
+fn by_signal(evidence: &Evidence<'_>) -> Option<Diagnosis> {
+    let by_sigterm = [ExitCode { code: SIGTERM, signal: 0 }, ExitCode { code: 0, signal: SIGTERM }];
+    let is_it = evidence.state == Some(&SlurmState::Failed)
+        && evidence.exit.is_some_and(|exit| by_sigterm.contains(&exit))
+        && evidence.terminated;
+    let cause = (Cause::Infrastructure, RestartCause::LaunchFailure);
+    is_it.then(|| {
+        Diagnosis::of(evidence, cause, "ended-by-slurm", "Slurm ended its script without a request", None)
+    })
 }
 
 const NODE_FAILED: &str = "node-failed";

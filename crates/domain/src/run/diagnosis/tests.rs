@@ -40,6 +40,26 @@ fn every_example_is_judged_by_its_own_rule() {
     }
 }
 
+/// One task could not pull its image; srun ended the other one, and returned the code of that.
+#[test]
+fn the_log_of_a_container_that_failed_says_more_than_the_signal_that_ended_the_others() {
+    let refused = "FATAL:   Unable to handle docker://r.io/a:1 uri: failed to get checksum for docker://r.io/a:1: unauthorized: \
+                   authentication required\nsrun: error: node02: task 1: Exited with exit code 255\nsrun: error: node01: task 0: Terminated";
+    for (log, rule) in
+        [(refused, "registry-credentials"), ("srun: error: node01: task 0: Terminated", "ended-by-slurm")]
+    {
+        let found = diagnose(&Evidence {
+            state: Some(&SlurmState::Failed),
+            exit: Some(ExitCode { code: SIGTERM, signal: 0 }),
+            terminated: true,
+            has_exit_record: true,
+            logs: &[log.as_bytes()],
+            ..Evidence::default()
+        });
+        assert_eq!(found.unwrap().signature, rule);
+    }
+}
+
 #[test]
 fn no_two_rules_share_an_id() {
     let ids: HashSet<_> = RULES.iter().map(|rule| rule.id).collect();
