@@ -170,6 +170,25 @@ fn the_end_of_a_run_that_may_have_been_put_back_counts_once_the_job_stays_away()
 }
 
 #[test]
+fn the_end_before_a_requeue_is_not_that_of_a_job_which_the_controller_has_forgotten_since() {
+    let mut waiting = queued(&submitted_job(), SlurmState::Pending, "BeginTime").unwrap().job;
+    let mut record = launches::record(&waiting, SlurmState::Preempted);
+    for (queued_since, state) in [(1, Some(SlurmState::Preempted)), (2, None), (3, None)] {
+        waiting.run.queued_since = DateTime::from_timestamp(queued_since, 0);
+        record.end = Some(2);
+        let seen = Observation {
+            queue_answered: true,
+            accounting: Some(&record),
+            records: Records::Answered,
+            ..Observation::default()
+        };
+        let missing = see(&waiting, &seen, 10).unwrap().job;
+        let ended = see(&missing, &seen, 60 * 60).unwrap().job;
+        assert_eq!((ended.phase, ended.run.state), (Phase::Finishing, state), "queued at {queued_since}");
+    }
+}
+
+#[test]
 fn a_job_that_the_queue_has_lost_and_accounting_has_wait_for_ever_is_lost() {
     let job = submitted_job();
     let runaway = launches::record(&job, SlurmState::Pending);

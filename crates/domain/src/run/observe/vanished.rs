@@ -1,6 +1,6 @@
 //! A run that squeue does not list any more.
 
-use slurm::{SlurmState, timestamp};
+use slurm::{AccountingRow, SlurmState, timestamp};
 
 use super::{had_nodes, launches::state_of};
 use crate::{
@@ -22,12 +22,16 @@ pub(super) fn vanished(
     now: Timestamp,
 ) {
     let exit = seen.markers.and_then(|markers| exit_record(markers, task.attempt.slurm_id));
-    let ended = seen.accounting.filter(|row| row.state.is_final());
-    if ended.is_some_and(|row| may_be_of_an_earlier_run(&row.state)) {
+    let mut ended = seen.accounting.filter(|row| row.state.is_final());
+    if let Some(row) = ended.filter(|row| may_be_of_an_earlier_run(&row.state)) {
         // The job may be requeued, and squeue may have answered in the moment without it.
         let since = *run.missing_since.get_or_insert(now);
         if now - since < graces.missing {
             return;
+        }
+        if was_queued_again(run, row) {
+            // A controller that was killed has forgotten the job after it had requeued it.
+            ended = None;
         }
     }
     if let Some(row) = ended {
@@ -64,6 +68,12 @@ fn state_by_record(code: u8, records: Records) -> Option<SlurmState> {
         (ENDED_BY_TERM, _) | (_, Records::Unknown) => None,
         (_, Records::Off) => Some(SlurmState::Failed),
     }
+}
+
+/// Whether the queue has shown the job after the end in this record: a requeue sets a new submit time. Both times are the cluster's, in
+/// whole seconds.
+fn was_queued_again(run: &Run, row: &AccountingRow) -> bool {
+    run.queued_since.zip(row.end).is_some_and(|(since, end)| since.timestamp() >= end)
 }
 
 /// Whether Slurm requeues jobs that end like this: then the record may not be of the last run.
