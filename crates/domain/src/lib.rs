@@ -102,6 +102,6 @@ pub use run::{
     requeue::{ExplainedRequeue, explain_requeue},
     results::{ResultPlaces, read_results, result_parts},
     submission::{Lookup, SubmitOutcome, after_lookup, after_submit},
-    tasks::{EndedRun, TaskEnding, TaskTemplate, waits_only},
+    tasks::{EndedRun, TaskEnding, TaskTemplate, share_failed_launch, waits_only},
 };
 pub use violation::{Violation, pointer};

@@ -1,6 +1,6 @@
 //! The tasks of an array, one by one. A task is observed and concluded as the job of one task that it would be.
 
-use slurm::{QueueRow, TaskSet};
+use slurm::{AccountingRow, QueueRow, SlurmState, TaskSet};
 
 use super::conclude::{Ending, Findings, conclude};
 use super::observe::observe;
@@ -167,12 +167,63 @@ pub fn waits_only(row: &QueueRow, is_alone: bool) -> bool {
     row.state.is_waiting() && !(is_alone && is_held())
 }
 
+/// Slurm gives the last task of an array the id of the array. A node that cannot start it cancels it by that id, as root, and with it all
+/// tasks of the array: their launch has failed, too. `record`: what accounting has of a task.
+pub fn share_failed_launch<'a>(runs: &mut [Run], record: impl Fn(u32) -> Option<&'a AccountingRow>) {
+    let canceled_by_root =
+        |run: &Run| record(run.task).filter(|record| record.canceled_by == Some(ROOT))?.end;
+    let failed = runs.iter().filter(|run| run.state == Some(SlurmState::LaunchFailed));
+    let failed: Vec<i64> = failed.filter_map(canceled_by_root).collect();
+    for run in runs.iter_mut().filter(|run| run.state == Some(SlurmState::Cancelled)) {
+        if canceled_by_root(run).is_some_and(|end| failed.contains(&end)) {
+            run.state = Some(SlurmState::LaunchFailed);
+        }
+    }
+}
+
+const ROOT: u32 = 0;
+
 #[cfg(test)]
 mod tests {
-    use slurm::{SlurmJobId, SlurmState};
+    use slurm::SlurmJobId;
     use test_case::test_case;
 
     use super::*;
+
+    #[test]
+    fn tasks_that_root_canceled_with_one_that_could_not_be_started_share_its_failure() {
+        let record = |canceled_by, end| AccountingRow {
+            id: SlurmJobId::new(7).unwrap(),
+            state: SlurmState::Cancelled,
+            exit_code: None,
+            reason: String::new(),
+            start: None,
+            end: Some(end),
+            nodes: String::new(),
+            name: "job".to_owned(),
+            canceled_by,
+            before: None,
+        };
+        // The last one could not be started, one ended with it, one an hour before, and one by its owner.
+        let records =
+            [(Some(0), 20), (Some(0), 20), (Some(0), 10), (Some(1000), 20)].map(|(by, end)| record(by, end));
+        let canceled = |task| Run { task, state: Some(SlurmState::Cancelled), ..Run::default() };
+        let mut runs: Vec<Run> = (0..4).map(canceled).collect();
+        let of = |task: u32| records.get(task as usize);
+        share_failed_launch(&mut runs, of);
+        assert!(
+            runs.iter().all(|run| run.state == Some(SlurmState::Cancelled)),
+            "an administrator canceled them"
+        );
+        runs[0].state = Some(SlurmState::LaunchFailed);
+        share_failed_launch(&mut runs, of);
+        let failed: Vec<u32> = runs
+            .iter()
+            .filter(|run| run.state == Some(SlurmState::LaunchFailed))
+            .map(|run| run.task)
+            .collect();
+        assert_eq!(failed, [0, 1]);
+    }
 
     #[test_case(SlurmState::Pending, "Priority", true => true)]
     #[test_case(SlurmState::Pending, "JobHeldUser", false => true; "somebody holds the whole array")]

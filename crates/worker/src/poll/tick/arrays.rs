@@ -1,7 +1,8 @@
 //! The tasks of arrays in a poll. Tasks that wait together cost nothing each.
 
 use domain::{
-    Attempt, AttemptPlace, Graces, JobPaths, Phase, Run, TaskTemplate, Timestamp, is_cramped, waits_only,
+    Attempt, AttemptPlace, Graces, JobPaths, Phase, Run, TaskTemplate, Timestamp, is_cramped,
+    share_failed_launch, waits_only,
 };
 use persistence::{ActiveArray, ObservedTask};
 use remote::{ArrayQueue, Watched, WatchedArray};
@@ -83,8 +84,7 @@ pub(super) fn changes(
             let seen = results.of_task(id, attempt.token.as_str(), known.task.saturating_sub(attempt.base));
             template.observe(attempt, known, &seen, graces, now)
         };
-        let mut push = |run: Run| changed.push(ObservedTask { job: array.job.id, attempt: attempt.no, run });
-        runs(array, attempt).filter_map(observe).for_each(&mut push);
+        let mut moved: Vec<Run> = runs(array, attempt).filter_map(observe).collect();
         let answers = &results.answer.arrays;
         let rest = rest(array, attempt);
         if let Some(rows) = answers.queue.get(&id) {
@@ -96,13 +96,16 @@ pub(super) fn changes(
             let first = |task| template.first_run(task, array.earlier.get(&task));
             let begun: Vec<Run> = begun.iter().map(first).collect();
             // A run that cannot be judged yet is asked for in the next poll.
-            begun.into_iter().map(|run| observe(&run).unwrap_or(run)).for_each(&mut push);
+            moved.extend(begun.into_iter().map(|run| observe(&run).unwrap_or(run)));
         }
         if results.queue_answered() && answers.is_whole(id) {
             let gone = rest.without(&answers.listed(id)).plus(attempt.base);
             let vanished = |task| template.vanished(task, array.earlier.get(&task), now);
-            gone.iter().map(vanished).for_each(&mut push);
+            moved.extend(gone.iter().map(vanished));
         }
+        share_failed_launch(&mut moved, |task| answers.record(id, task.saturating_sub(attempt.base)));
+        let observed = |run| ObservedTask { job: array.job.id, attempt: attempt.no, run };
+        changed.extend(moved.into_iter().map(observed));
     }
     changed
 }
