@@ -173,6 +173,8 @@ pub(super) fn put(document: &mut Value) {
     merge(&mut document["components"]["schemas"]["LauncherBody"]["oneOf"][0], json!({"enum": kinds}));
     let codes = json!({"items": {"minimum": 1, "maximum": 255}});
     merge(&mut document["components"]["schemas"]["RestartRequest"]["properties"]["exit_codes"], codes);
+    let jobs = &mut document["components"]["schemas"]["PipelineRequest"]["properties"]["jobs"];
+    merge(jobs, json!({"minProperties": 1}));
     let parameters =
         operations(document).filter_map(|operation| operation.get_mut("parameters")?.as_array_mut());
     for parameter in parameters.flatten() {
