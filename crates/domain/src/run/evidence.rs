@@ -6,6 +6,8 @@ use slurm::{AccountingRow, QueueRow, SlurmJobId, SlurmState, timestamp};
 
 use crate::{clock::Timestamp, job::run::Run, run::task::Task};
 
+/// The user as whom Slurm itself cancels jobs.
+pub(crate) const ROOT: u32 = 0;
 pub(crate) const SIGTERM: u8 = 15;
 /// The exit code of our batch script when SIGTERM ends it.
 pub(crate) const ENDED_BY_TERM: u8 = 128 + SIGTERM;

@@ -13,7 +13,11 @@ use crate::{
         status::{Phase, Status},
         stored::{DesiredState, Job},
     },
-    run::{activity, evidence::Observation, graces::Graces},
+    run::{
+        activity,
+        evidence::{Observation, ROOT},
+        graces::Graces,
+    },
 };
 
 /// The job without what only the whole array needs: what its tasks are made from.
@@ -180,8 +184,6 @@ pub fn share_failed_launch<'a>(runs: &mut [Run], record: impl Fn(u32) -> Option<
         }
     }
 }
-
-const ROOT: u32 = 0;
 
 #[cfg(test)]
 mod tests {

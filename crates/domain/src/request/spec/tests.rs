@@ -239,3 +239,19 @@ fn a_training_of_several_roles_gets_the_nodes_of_its_specification() {
     }));
     assert_eq!((spec.resources.nodes, spec.resources.gpus_per_node), (1, 1), "an evaluation has no roles");
 }
+
+#[test]
+fn a_job_with_mpi_has_the_plugin_of_its_cluster() {
+    let mut clusters = clusters();
+    clusters[0].submit.mpi_plugin = "pmix".parse().ok();
+    let step = json!({"name": "solve", "command": "solve", "launcher": "mpi"});
+    for (request, place) in [
+        (json!({"command": "solve", "launcher": "mpi"}), "/program/launcher/plugin"),
+        (json!({"steps": [step]}), "/work/list/0/launcher/plugin"),
+    ] {
+        let request = serde_json::from_value(request).unwrap();
+        let (spec, ..) = JobSpec::from_request(request, &clusters).unwrap();
+        let spec = serde_json::to_value(spec).unwrap();
+        assert_eq!(spec.pointer(place), Some(&json!("pmix")), "{spec}");
+    }
+}

@@ -8,7 +8,7 @@ use slurm::{AccountingRow, PastRun, QueueRow, SlurmState};
 use crate::{
     job::{run::Run, stored::DesiredState},
     run::{
-        evidence::{Observation, has_never_started, is_of_this_end, took_no_time},
+        evidence::{Observation, ROOT, has_never_started, is_of_this_end, took_no_time},
         task::Task,
     },
 };
@@ -52,8 +52,6 @@ fn is_held_for_it(row: &QueueRow, record: Option<&AccountingRow>) -> bool {
 fn last_run(record: &AccountingRow) -> Option<PastRun> {
     Some(record.as_past_run()).filter(|run| run.was_requeued).or(record.before)
 }
-
-const ROOT: u32 = 0;
 
 /// Whether Slurm itself canceled a job that had nodes, without a request of its owner. `start` is the queue's start time.
 ///

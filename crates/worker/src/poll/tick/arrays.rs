@@ -133,7 +133,7 @@ mod tests {
     use chrono::{DateTime, TimeDelta};
     use domain::{ArrayTasks, AttemptNo, Job, JobArray};
     use remote::{PollAnswer, SacctOutcome, SqueueOutcome};
-    use slurm::{QueueRow, SlurmState};
+    use slurm::{AccountingRow, QueueRow, SlurmState};
     use testkit::command_job;
 
     use super::*;
@@ -181,7 +181,16 @@ mod tests {
             tasks: HashMap::from([(alone.0, row(array, alone.1, alone.2))]),
             is_cut: false,
         };
-        let mut answer = PollAnswer {
+        let mut answer = nothing();
+        answer.arrays.queue.insert(SlurmJobId::new(7).unwrap(), queue);
+        let results = PollResults::new(answer, TimeDelta::zero());
+        let changed = changes(array, &results, &Graces::default(), DateTime::UNIX_EPOCH);
+        changed.into_iter().map(|task| task.run.task).collect()
+    }
+
+    /// An answer about no job.
+    fn nothing() -> PollAnswer {
+        PollAnswer {
             remote_time: 0,
             squeue: SqueueOutcome::Answered(HashMap::new()),
             sacct: SacctOutcome::NotAsked,
@@ -190,11 +199,35 @@ mod tests {
             signs_of_life: HashMap::new(),
             arrays: remote::ArrayAnswers::default(),
             dropped_rows: 0,
-        };
-        answer.arrays.queue.insert(SlurmJobId::new(7).unwrap(), queue);
+        }
+    }
+
+    #[test]
+    fn a_task_that_slurm_ended_with_one_that_could_not_be_started_shares_its_failure() {
+        let (mut array, id) = (array(), SlurmJobId::new(7).unwrap());
+        let mut answer = nothing();
+        let queue = answer.arrays.queue.entry(id).or_default();
+        // Task 0 has run for a while, and a node could not start task 3.
+        for (task, start) in [(0, 5), (3, 20)] {
+            let run = Run { task, state: Some(SlurmState::Running), ..Run::default() };
+            array.runs.push((AttemptNo::FIRST, run));
+            let name = array.job.attempt.as_ref().unwrap().token.to_string();
+            let (start, end, nodes) = (Some(start), Some(20), "node04".to_owned());
+            let row =
+                QueueRow { start, end, nodes: nodes.clone(), ..row(&array, SlurmState::Cancelled, "None") };
+            queue.tasks.insert(task, row);
+            let (state, reason) = (SlurmState::Cancelled, String::new());
+            let (exit_code, canceled_by, before) = (None, Some(0), None);
+            let record =
+                AccountingRow { id, state, exit_code, reason, start, end, nodes, name, canceled_by, before };
+            answer.arrays.records.insert((id, task), record);
+        }
+        array.seen.insert(AttemptNo::FIRST, "0,3".parse().unwrap());
         let results = PollResults::new(answer, TimeDelta::zero());
-        let changed = changes(array, &results, &Graces::default(), DateTime::UNIX_EPOCH);
-        changed.into_iter().map(|task| task.run.task).collect()
+        let changed = changes(&array, &results, &Graces::default(), DateTime::UNIX_EPOCH);
+        let ended = changed.into_iter().filter(|task| [0, 3].contains(&task.run.task));
+        let states: Vec<_> = ended.map(|task| task.run.state).collect();
+        assert_eq!(states, [Some(SlurmState::LaunchFailed), Some(SlurmState::LaunchFailed)]);
     }
 
     #[test]
