@@ -128,11 +128,12 @@ rules! {
          "srun: error: node01: task 0: Out Of Memory"],
         ["RuntimeError: the batch exceeded memory limits of the cache"];
 
-    Infrastructure "srun-step": r"^srun: error: (?:Unable to create step for job \d+: (?:Invalid generic resource|Job/step already completing|Duplicate job id|Invalid job credential|Unable to contact slurm controller|Socket timed out|Slurm backup controller)|Slurm job \d+ has expired)",
+    Infrastructure "srun-step": r"^srun: error: (?:Unable to create step for job \d+: (?:Invalid generic resource|Job/step already completing|Duplicate job id|Invalid job credential|Unable to contact slurm controller|Socket timed out|Slurm backup controller|Zero Bytes were|Communication (?:connection|shutdown) failure|Message (?:send|receive) failure)|Slurm job \d+ has expired)",
         "Slurm could not start the job's program on its nodes",
         ["srun: error: Unable to create step for job 39: Invalid generic resource (gres) specification",
          "srun: error: Unable to create step for job 31: Job/step already completing or completed",
          "srun: error: Unable to create step for job 312: Duplicate job id",
+         "srun: error: Unable to create step for job 999: Zero Bytes were transmitted or received",
          "srun: error: Slurm job 82 has expired"],
         ["srun: error: Unable to create step for job 7: Requested node configuration is not available",
          "srun: error: Unable to create step for job 7: More processors requested than permitted"];
