@@ -70,7 +70,7 @@ fuzz_target!(|input: &[u8]| {
             }
         }
         3 => drop(Cancel { jobs: vec![(id(), key())], ..Cancel::default() }.parse(&raw)),
-        4 => drop(CheckImages { paths: vec![path()], superseded: Vec::new() }.parse(&raw)),
+        4 => drop(CheckImages { paths: vec![path()], superseded: Vec::new(), jobs: Vec::new() }.parse(&raw)),
         5 => drop(Checkpoints { jobs: Vec::new() }.parse(&raw)),
         6 => {
             let files = vec![StagedSecret { job: Default::default(), state_dir: path(), path: path() }];

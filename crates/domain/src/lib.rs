@@ -1,4 +1,4 @@
-//! The domain: jobs, attempts and conversions, as values and pure functions.
+//! The domain: jobs, attempts and cached images, as values and pure functions.
 //!
 //! A request becomes a [`JobSpec`] (`request`), a job's spec and attempt become files and a batch script (`launch`), and
 //! a poll's observation becomes the job's next state (`run`). Nothing here reads a clock, a socket or a file: time, ids
@@ -35,10 +35,7 @@ pub use cluster::{
     target::{Cluster, ClusterIdentity, ClusterName, InvalidClusterName, base_of},
 };
 pub use conversion::{
-    Abandoned, Conversion, ConversionFindings, ConversionRun, ConversionState, ConversionStep,
-    ConversionTransition, Demand, ImageChoice, cached_image, choose_image, conclude_conversion,
-    conversion_after_lookup, conversion_after_submit, conversion_step, conversion_unplannable,
-    observe_conversion, plan_conversion, run_unconverted, wants_fresh,
+    CachedImage, Conversion, ImageChoice, Looked, cached_image, choose_image, conversion_job, run_unconverted,
 };
 pub use image::{ImageRef, InvalidImage, LaunchImage};
 pub use job::{

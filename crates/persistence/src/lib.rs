@@ -5,9 +5,9 @@
 
 mod callers;
 mod clusters;
-mod conversions;
 mod error;
 mod events;
+mod images;
 mod jobs;
 mod listen;
 mod pipelines;
@@ -33,15 +33,13 @@ pub use clusters::{
         StoredCluster,
     },
 };
-pub use conversions::{
-    ConversionLease, ConversionRecord, ConversionRecords, ConversionTurns, ImageRequest, ImageRequests,
-};
 pub use error::{SchemaError, StoreError};
 pub use events::{
     feed::{FeedEvent, FeedFilter, FeedPage},
     job_events::JobEvent,
     timeline::{CommandRun, TimelineEntry, TimelinePlace},
 };
+pub use images::{ImageRecord, ImageRequest, Images, Wait};
 pub use jobs::{
     deletions::{PurgeTarget, Purges},
     desired_state::{Requested, Retry},

@@ -7,7 +7,7 @@ use std::fmt::Debug;
 
 use crate::{
     clusters::{partitions::PartitionTurns, rpc_budgets::RpcBudgets, stored::Incarnations},
-    conversions::{ConversionRecords, ConversionTurns, ImageRequests},
+    images::Images,
     jobs::{
         deletions::Purges,
         leases::DueJobs,
@@ -29,9 +29,7 @@ pub trait WorkStore:
     + PollTurns
     + Observations
     + OrphanRecords
-    + ImageRequests
-    + ConversionTurns
-    + ConversionRecords
+    + Images
     + PartitionTurns
     + RpcBudgets
     + Incarnations

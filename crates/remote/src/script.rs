@@ -20,7 +20,7 @@ use component::Table;
 use launcher::Start;
 
 pub use component::{Component, Container, Log, OnWarning, Place, begin_mark};
-pub use conversion::CONVERSION;
+pub use conversion::conversion;
 pub use directives::Directives;
 pub use env_file::{env_text, is_of_bash, is_of_hooks};
 pub use parts::{Kind, Nodes, Value};

@@ -1,6 +1,6 @@
-//! The subjects of a command: the jobs, conversions and images that it is for.
+//! The subjects of a command: the jobs that it is for.
 
-use slurm::{JobName, RemotePath};
+use slurm::JobName;
 use uuid::Uuid;
 
 /// What a command is for. Its timeline gets an entry.
@@ -15,10 +15,6 @@ pub enum Subject {
     },
     /// A job as a whole.
     Job(Uuid),
-    /// A conversion: the timelines of all jobs that wait for it.
-    Conversion(Uuid),
-    /// An image: the timelines of all jobs that wait for the file at this path.
-    Image(RemotePath),
     /// The cluster: the timelines of all jobs that Slurm has there.
     Cluster,
 }
@@ -26,9 +22,9 @@ pub enum Subject {
 /// A Slurm job of ours: what it runs, and its name in Slurm.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AttemptKey {
-    /// The attempt of a job, or the conversion.
+    /// The attempt of a job.
     pub subject: Subject,
-    /// Unique among the attempts and conversions of all clusters. A lost submission is found by it.
+    /// Unique among the attempts of all clusters. A lost submission is found by it.
     pub name: JobName,
 }
 
@@ -90,15 +86,15 @@ mod tests {
     }
 
     #[test]
-    fn a_cancellation_is_for_jobs_and_for_conversions() {
-        let (attempt, conversion) = (Subject::Attempt { job: ID, no: 2 }, Subject::Conversion(ID));
+    fn a_cancellation_is_for_jobs_by_their_ids_and_by_their_names() {
+        let [attempt, other] = [2, 1].map(|no| Subject::Attempt { job: ID, no });
         let command = Cancel {
             jobs: vec![(SlurmJobId::new(7).unwrap(), key(attempt.clone(), "tao-job-x-r2"))],
             tasks: Vec::new(),
-            names: vec![key(conversion.clone(), "tao-sqsh-x-1")],
+            names: vec![key(other.clone(), "tao-job-x")],
         };
         let canceled = || Some("canceled".to_owned());
         let subjects = command.subjects(Some(&Canceled { refused: None }));
-        assert_eq!(subjects, [(attempt, canceled()), (conversion, canceled())]);
+        assert_eq!(subjects, [(attempt, canceled()), (other, canceled())]);
     }
 }

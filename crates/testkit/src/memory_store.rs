@@ -3,8 +3,8 @@
 //! It behaves as `persistence::Store`; one suite checks both (`crates/persistence/tests/conformance`). A call holds one lock, as
 //! the real store uses one statement, so it happens at one moment.
 
-mod conversions;
 mod due;
+mod images;
 mod incarnations;
 mod needs;
 mod orphans;
@@ -26,11 +26,11 @@ use std::{
 };
 
 use chrono::TimeDelta;
-use domain::{Clock, ClusterName, Job, JobId, RpcTokens, Timestamp};
+use domain::{CachedImage, Clock, ClusterName, Job, JobId, RpcTokens, Timestamp};
 use persistence::{DueNotice, DueNotices, JobEvent, Lane, StoreError, WorkStore};
+use slurm::RemotePath;
 use uuid::Uuid;
 
-use conversions::{ConversionRow, Wait};
 use partitions::PartitionsRow;
 use polls::PollRow;
 use row::JobRow;
@@ -48,8 +48,8 @@ struct Tables {
     jobs: BTreeMap<JobId, JobRow>,
     deleted: BTreeSet<JobId>,
     polls: BTreeMap<ClusterName, PollRow>,
-    conversions: BTreeMap<Uuid, ConversionRow>,
-    waits: BTreeMap<JobId, Wait>,
+    /// By cluster and path.
+    images: BTreeMap<(ClusterName, RemotePath), CachedImage>,
     partitions: BTreeMap<ClusterName, PartitionsRow>,
     incarnations: BTreeMap<ClusterName, i64>,
     budgets: BTreeMap<ClusterName, (RpcTokens, i64)>,

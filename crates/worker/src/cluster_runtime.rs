@@ -40,7 +40,6 @@ pub(crate) struct Runtime<L> {
     budget_pace: AtomicU64,
     submit_due: Notify,
     tend_due: Notify,
-    pub(crate) conversion_due: Notify,
     pub(crate) poll_due: Notify,
 }
 
@@ -52,10 +51,6 @@ pub(crate) const OVERTAKEN: Duration = Duration::from_secs(1);
 
 /// The longest sleep of a lane, in case a wake-up was lost.
 pub(crate) const SWEEP: Duration = Duration::from_secs(5);
-
-pub(crate) fn conversions_name<L>(runtime: &Runtime<L>) -> String {
-    format!("conversions of images of cluster {}", runtime.target.cluster.name)
-}
 
 pub(crate) fn partitions_name<L>(runtime: &Runtime<L>) -> String {
     format!("partitions of cluster {}", runtime.target.cluster.name)
@@ -91,7 +86,6 @@ impl<L> Runtime<L> {
             budget_pace: AtomicU64::new(0),
             submit_due: Notify::new(),
             tend_due: Notify::new(),
-            conversion_due: Notify::new(),
             poll_due: Notify::new(),
         }
     }
@@ -134,7 +128,6 @@ impl<L> Runtime<L> {
     pub(crate) fn wake_lanes(&self) {
         self.submit_due.notify_one();
         self.tend_due.notify_one();
-        self.conversion_due.notify_one();
     }
 }
 

@@ -1,12 +1,11 @@
 //! The loop: lease, observe, decide, act, record.
 //!
-//! Each cluster has two lanes of steps (submissions, and everything after them), a lane of image conversions, and one poll.
+//! Each cluster has two lanes of steps (submissions, and everything after them) and one poll.
 //! Each step is one remote command for any number of jobs. `domain` decides what to do. This crate takes a lease, runs the
 //! command through a [`ClusterLink`], and records the result under the lease's token. It has no retry logic: a job that is
 //! still due is taken again.
 
 mod cluster_runtime;
-mod conversions;
 mod keep_alive;
 mod link;
 mod pace;

@@ -17,8 +17,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     Result,
     cluster_runtime::{
-        ClusterTarget, MIN_NAP, Runtime, SWEEP, conversions_name, nap, or_pause, partitions_name, poll_name,
-        sleep_or_wake,
+        ClusterTarget, MIN_NAP, Runtime, SWEEP, nap, or_pause, partitions_name, poll_name, sleep_or_wake,
     },
     link::cluster_link::ClusterLink,
 };
@@ -165,8 +164,6 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             self.beat(runtime, &name);
             loops.spawn(Arc::clone(self).step(Arc::clone(runtime), lane, name, until.clone()));
         }
-        self.beat(runtime, &conversions_name(runtime));
-        loops.spawn(Arc::clone(self).convert(Arc::clone(runtime), until.clone()));
         self.beat(runtime, &poll_name(runtime));
         loops.spawn(Arc::clone(self).watch(Arc::clone(runtime), until.clone()));
         self.beat(runtime, &partitions_name(runtime));

@@ -25,7 +25,7 @@ pub(crate) struct OrphanView {
     pub slurm_job_id: String,
     /// Its job name in Slurm.
     pub slurm_job_name: String,
-    /// The job in its name; null for an image conversion.
+    /// The job in its name.
     pub job_id: Option<JobId>,
     /// Why it is an orphan.
     pub kind: OrphanKind,

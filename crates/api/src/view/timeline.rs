@@ -21,8 +21,7 @@ pub(crate) struct TimelineView {
 /// A remote command.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct TimelineEntryView {
-    /// The kind of command: `submit`, `locate`, `poll`, `conclude`, `cancel` and others; `conversion_submit` and the like for the
-    /// conversion of the job's image.
+    /// The kind of command: `submit`, `locate`, `poll`, `conclude`, `cancel` and others.
     #[schema(example = "submit")]
     pub class: String,
     /// The attempt that the command was for, if any.

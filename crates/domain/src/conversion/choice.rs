@@ -1,12 +1,13 @@
 //! The image of a job: the cached file, the registry image, or a wait for the conversion.
 
 use chrono::TimeDelta;
+use slurm::RemotePath;
 
-use super::{Conversion, ConversionState};
+use super::{CachedImage, Conversion};
 use crate::{
     clock::Timestamp,
     image::{ImageRef, LaunchImage},
-    job::{status::Phase, stored::Job},
+    job::{identity::JobId, status::Phase, stored::Job},
     request::spec::JobSpec,
     run::{diagnosis::registry_refusal, sentence::sentence},
 };
@@ -15,10 +16,15 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ImageChoice {
     Launch(LaunchImage),
+    /// The file has to be looked at first.
+    Look,
+    /// The image has to be converted into this file.
+    Convert(RemotePath),
     Wait {
+        conversion: JobId,
         message: String,
-        /// Whether the conversion has to be reopened: it rests, and its knowledge is too old.
-        reopen: bool,
+        /// The job does not wait any longer.
+        until: Timestamp,
     },
     /// The job requires the cached file, and there is none; or the registry refuses the image.
     Refused {
@@ -26,7 +32,7 @@ pub enum ImageChoice {
     },
 }
 
-/// A file that was seen this recently is not checked again.
+/// A file that was seen this recently is not looked at again.
 const FRESH: TimeDelta = TimeDelta::minutes(10);
 
 /// The image that the job needs from the cache; `None` if it uses its image directly.
@@ -40,50 +46,65 @@ pub fn cached_image(spec: &JobSpec) -> Option<&ImageRef> {
 
 /// Whether the job requires the current image of a moving tag. An import that began after the job was accepted satisfies
 /// it, so jobs that were accepted before share one import.
-pub fn wants_fresh(spec: &JobSpec) -> bool {
+fn wants_fresh(spec: &JobSpec) -> bool {
     spec.image_policy.force_reconvert_latest && spec.image.as_ref().is_some_and(ImageRef::is_latest)
 }
 
-/// How the job continues, given the conversion of its image.
-pub fn choose_image(job: &Job, conversion: &Conversion, now: Timestamp) -> ImageChoice {
-    let fresh = wants_fresh(&job.spec);
-    let resting = matches!(conversion.state, ConversionState::Ready | ConversionState::Failed);
-    let new_enough = conversion.file_began_at.is_some_and(|began| began >= job.created_at);
-    let file = conversion.file.as_ref().filter(|_| !conversion.is_damaged() && (!fresh || new_enough));
-    let seen = conversion.file_seen_at.is_some_and(|at| now - at < FRESH);
-    // While a new file is created, the old one stays valid, unless a job could not use it.
-    let is_valid =
-        conversion.file_seen_at.is_some() && conversion.state != ConversionState::Requested && !resting;
-    match file {
-        Some(file) if seen || is_valid => {
+/// How the job continues, given what is known of its image. `minutes` is the time limit of conversions.
+pub fn choose_image(job: &Job, image: &CachedImage, minutes: u32, now: Timestamp) -> ImageChoice {
+    let is_new_enough =
+        !wants_fresh(&job.spec) || image.file_began_at.is_some_and(|began| began >= job.created_at);
+    let is_seen = image.file_seen_at.is_some_and(|at| now - at < FRESH);
+    let is_made = image.conversion.as_ref().is_some_and(|conversion| !conversion.has_ended());
+    let whole = image.file.as_ref().filter(|file| !image.damaged_files.contains(file));
+    match (whole, &image.conversion) {
+        // While a new file is made, the old one stays valid, unless a job could not use it.
+        (Some(file), _) if is_new_enough && (is_seen || is_made && image.file_seen_at.is_some()) => {
             ImageChoice::Launch(LaunchImage { image: ImageRef::File(file.clone()), note: None })
         }
-        None if conversion.state == ConversionState::Failed
-            && conversion.retry_at.is_some_and(|at| now < at) =>
-        {
-            let error = conversion.error.as_deref().unwrap_or("unknown reason");
-            match registry_refusal(error) {
-                None => run_unconverted(job, &conversion.image, error),
+        (_, Some(conversion)) if conversion.has_ended() => ImageChoice::Look,
+        (_, Some(conversion)) => await_conversion(job, image, conversion, minutes, now),
+        (whole, None) => {
+            let rests = image.retry_at.is_some_and(|at| now < at);
+            let failed = image.error.as_deref().filter(|_| rests && (whole.is_none() || !is_new_enough));
+            match failed.map(|error| (error, registry_refusal(error))) {
+                Some((error, None)) => run_unconverted(job, &image.image, error),
                 // The job has waited for this answer, and the nodes would get the same.
-                Some(why) if job.phase == Phase::ConvertingImage => ImageChoice::Refused {
-                    message: format!(
-                        "The image {} cannot be used: {why}. {}",
-                        conversion.image,
-                        sentence(error)
-                    ),
+                Some((error, Some(why))) if job.phase == Phase::ConvertingImage => ImageChoice::Refused {
+                    message: format!("The image {} cannot be used: {why}. {}", image.image, sentence(error)),
                 },
                 // Somebody may have pushed the image or installed a login since.
-                Some(_) => ImageChoice::Wait { message: CHECKING.to_owned(), reopen: true },
+                _ if image.is_damaged() || is_seen => match image.fresh_target(now) {
+                    Ok(target) => ImageChoice::Convert(target),
+                    Err(error) => run_unconverted(job, &image.image, &error.to_string()),
+                },
+                _ => ImageChoice::Look,
             }
-        }
-        Some(_) | None => {
-            let message = if resting { CHECKING.to_owned() } else { conversion.message.clone() };
-            ImageChoice::Wait { message, reopen: resting || conversion.state == ConversionState::Requested }
         }
     }
 }
 
-pub(super) const CHECKING: &str = "Checking the cache for the image.";
+fn await_conversion(
+    job: &Job,
+    image: &CachedImage,
+    conversion: &Conversion,
+    minutes: u32,
+    now: Timestamp,
+) -> ImageChoice {
+    let (until, why) = conversion.patience(minutes);
+    if now >= until {
+        return run_unconverted(job, &image.image, &why);
+    }
+    let (image, by) = (&image.image, conversion.job);
+    let message = match conversion.started_at {
+        Some(at) => {
+            let at = at.format("%H:%M:%S UTC");
+            format!("Job {by} has been converting the image {image} since {at}.")
+        }
+        None => format!("Waits for job {by}, which is to convert the image {image}."),
+    };
+    ImageChoice::Wait { conversion: by, message, until }
+}
 
 /// How a job continues without a converted file: with the registry image, unless it requires the file.
 pub fn run_unconverted(job: &Job, image: &ImageRef, error: &str) -> ImageChoice {

@@ -3,22 +3,22 @@
 use chrono::TimeDelta;
 use slurm::RemotePath;
 
-use super::{Conversion, Demand};
+use super::CachedImage;
 use crate::{clock::Timestamp, run::diagnosis::FileFault};
 
 /// How long after a file of an image was found damaged no other one is: a log is weak evidence, and each time costs a
 /// conversion.
 const DISTRUST_INTERVAL: TimeDelta = TimeDelta::hours(1);
 
-impl Conversion {
-    /// The conversion after a job could not use its file; `None` if nothing changes.
+impl CachedImage {
+    /// The image after a job could not use its file; `None` if nothing changes.
     #[must_use]
     pub fn distrusted(&self, fault: FileFault, now: Timestamp) -> Option<Self> {
         let file = self.file.as_ref()?;
         let is_recent = || self.damaged_at.is_some_and(|at| now - at < DISTRUST_INTERVAL);
         let changes_nothing = match fault {
             FileFault::Missing => self.file_seen_at.is_none(),
-            FileFault::Damaged => self.is_damaged() || is_recent(),
+            FileFault::Damaged => self.damaged_files.contains(file) || is_recent(),
         };
         if changes_nothing {
             return None;
@@ -36,14 +36,14 @@ impl Conversion {
         self.damaged_files.contains(self.place())
     }
 
-    /// The damaged files that a check removes if it finds the file at `place` whole.
-    pub fn superseded(&self, demand: &Demand) -> &[RemotePath] {
-        if self.is_damaged() || demand.reads_damaged { &[] } else { &self.damaged_files }
+    /// The damaged files that a look removes if it finds the file at `place` whole.
+    pub fn superseded(&self) -> &[RemotePath] {
+        if self.is_damaged() || self.reads_damaged { &[] } else { &self.damaged_files }
     }
 
-    /// A check that found the file at `place` whole has removed them.
-    pub(super) fn forget_superseded(&mut self, demand: &Demand) {
-        if !self.superseded(demand).is_empty() {
+    /// A look that found the file at `place` whole has removed them.
+    pub(super) fn forget_superseded(&mut self) {
+        if !self.superseded().is_empty() {
             self.damaged_files.clear();
         }
     }

@@ -1,7 +1,7 @@
 //! Conversions: a registry image becomes a SquashFS file, once for all jobs that wait for it.
 //!
-//! A conversion belongs to one path in one cluster's cache. It is submitted, located, observed and concluded by the same
-//! rules as jobs (`submission`, `outcome`). `choice` decides how a job continues.
+//! A conversion is a job of the service itself (`recipe`), which the jobs that want the file need. What is known of the file is
+//! a [`CachedImage`], one for each path in a cluster's cache. `choice` decides how a job continues.
 //!
 //! A file that jobs of this service may be reading is never replaced or removed. Converting a tag again, or a damaged file,
 //! creates a file with a new name. A rename over the old file would keep it readable for open handles on a local or a Lustre
@@ -10,294 +10,214 @@
 
 mod choice;
 mod damaged;
-mod outcome;
-mod submission;
+mod recipe;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
+
 use chrono::TimeDelta;
-use remote::{AttemptKey, ImageFile, Subject};
-use slurm::{ExitCode, InvalidName, JobName, RemotePath, SlurmJobId, SlurmState};
-use strum::{Display, EnumIter, EnumString, IntoStaticStr};
-use uuid::Uuid;
+use remote::ImageFile;
+use slurm::{InvalidName, RemotePath};
 
 use crate::{
     clock::Timestamp,
     cluster::target::ClusterName,
     image::ImageRef,
-    job::{
-        identity::{AttemptNo, Origin},
-        submit_fence::{LOOKUP_INTERVAL, SubmitFence},
-    },
+    job::{identity::JobId, status::Status, submit_fence::LOOKUP_INTERVAL},
+    run::graces::Graces,
 };
 
-pub use choice::{ImageChoice, cached_image, choose_image, run_unconverted, wants_fresh};
-pub use outcome::{ConversionFindings, conclude_conversion, observe_conversion};
-pub use submission::{
-    conversion_after_lookup, conversion_after_submit, conversion_unplannable, plan_conversion,
-};
+pub use choice::{ImageChoice, cached_image, choose_image, run_unconverted};
+pub use recipe::conversion_job;
 
-/// The state of a conversion.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Display, EnumString, EnumIter, IntoStaticStr)]
-#[strum(serialize_all = "snake_case")]
-pub enum ConversionState {
-    /// A job needs the file; the cache has to be checked.
-    Requested,
-    Submitting,
-    SubmitUncertain,
-    InQueue,
-    Running,
-    /// Slurm reports it finished; its result is being checked.
-    Finishing,
-    /// The file exists.
-    Ready,
-    /// The conversion failed; the next try has to wait.
-    Failed,
-}
+/// A conversion that has not begun for this long is not waited for any longer.
+const QUEUE_PATIENCE: TimeDelta = TimeDelta::hours(1);
+/// The wait for a file that is not visible yet.
+const EVIDENCE_INTERVAL: TimeDelta = TimeDelta::seconds(3);
 
-/// Why a conversion in Slurm is canceled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Display, EnumString, EnumIter, IntoStaticStr)]
-#[strum(serialize_all = "snake_case")]
-pub enum Abandoned {
-    /// No job waits for it any more.
-    Unneeded,
-    /// It was pending for too long.
-    NeverStarted,
-}
+/// What stands in the lines of Enroot's errors, and of the program's own.
+const ERRORS: [&str; 5] = ["[ERROR]", "curl: (", "Checksum mismatch", "FATAL ERROR", "tao-slurm:"];
 
-/// The conversion of one path in a cluster's image cache.
+/// What is known of one path in a cluster's image cache.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Conversion {
-    pub id: Uuid,
+pub struct CachedImage {
     pub cluster: ClusterName,
-    /// The path of the first file. With the cluster it identifies the conversion.
+    /// The path of the first file. With the cluster it identifies the image.
     pub cache_path: RemotePath,
     pub image: ImageRef,
-    pub state: ConversionState,
-    /// A sentence about what happens now. Waiting jobs show it too.
-    pub message: String,
     /// The newest complete file.
     pub file: Option<RemotePath>,
     /// When it was last found complete; absent if a job could not use it since.
     pub file_seen_at: Option<Timestamp>,
+    /// When the import of the file began; absent for a file that existed before.
+    pub file_began_at: Option<Timestamp>,
     /// Files that a job could not unpack, although they are as long as their superblocks say. No job gets one.
     pub damaged_files: Vec<RemotePath>,
     /// When a job last found one.
     pub damaged_at: Option<Timestamp>,
-    /// When the import of the file began; absent for a file that existed before.
-    pub file_began_at: Option<Timestamp>,
-    /// Why the last run failed.
+    /// A job may be reading one, or is about to.
+    pub reads_damaged: bool,
+    /// Why the last conversion failed.
     pub error: Option<String>,
-    /// Consecutive failed runs: they set the wait before the next.
+    /// Consecutive failed conversions: they set the wait before the next.
     pub failures: u32,
     /// The earliest retry after a failure.
     pub retry_at: Option<Timestamp>,
-    /// Consecutive runs that the infrastructure ended.
-    pub mishaps: u32,
-    pub abandoned: Option<Abandoned>,
-    pub run: Option<ConversionRun>,
-    /// Increases with every change of the row.
+    /// The newest conversion, until its result is known.
+    pub conversion: Option<Conversion>,
+    /// Increases with every change.
     pub version: i64,
 }
 
-/// One run of a conversion, from its intent to its end.
+/// What is stored of the job that converts an image.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ConversionRun {
-    pub no: AttemptNo,
-    /// Its unique Slurm job name: it finds a submission whose reply was lost.
-    pub token: JobName,
-    /// The directory of its claim, Slurm id, marker files and logs.
-    pub state_dir: RemotePath,
-    /// The file that it creates.
+pub struct Conversion {
+    pub job: JobId,
+    /// The file that it makes.
     pub target: RemotePath,
-    pub slurm_id: Option<SlurmJobId>,
-    pub slurm_state: Option<SlurmState>,
-    pub exit: Option<ExitCode>,
-    pub intended_at: Timestamp,
-    pub fence: SubmitFence,
-    pub submitted_at: Option<Timestamp>,
-    /// Since when it is pending; a requeue sets it anew.
-    pub queued_since: Option<Timestamp>,
-    /// When it started, by our clock.
-    pub began_at: Option<Timestamp>,
-    pub finishing_since: Option<Timestamp>,
-    pub missing_since: Option<Timestamp>,
-    pub setbacks: u32,
-}
-
-impl ConversionRun {
-    /// Whether the outcome of a submission is not known.
-    pub fn is_uncertain(&self) -> bool {
-        self.fence.is_uncertain() && self.slurm_id.is_none()
-    }
-}
-
-/// The jobs that wait for a conversion.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Demand {
-    pub waiters: u32,
-    /// The newest acceptance time of a job that requires the current image.
-    pub fresh_since: Option<Timestamp>,
-    /// A job may be reading a damaged file, or is about to.
-    pub reads_damaged: bool,
-}
-
-/// The next step of a due conversion.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ConversionStep {
-    /// Check whether the file exists.
-    Check,
-    Submit,
-    /// Look for a submission whose reply was lost.
-    Locate,
-    Cancel(Abandoned),
-    /// Slurm reports it finished: check its result.
-    Conclude,
-    /// No job waits for it, and it is not on the cluster.
-    Shelve,
-    /// Nothing to do: the wake-up was for an earlier state.
-    Rest,
-}
-
-/// A conversion after a step, and when it is due again.
-#[derive(Debug, Clone)]
-pub struct ConversionTransition {
-    pub conversion: Conversion,
-    pub due_at: Option<Timestamp>,
-}
-
-/// The interval in which a conversion in Slurm checks whether jobs still wait for it.
-const DEMAND_INTERVAL: TimeDelta = TimeDelta::seconds(30);
-
-/// The next step of a due conversion, from its state and the jobs that wait for it.
-pub fn conversion_step(conversion: &Conversion, demand: &Demand) -> ConversionStep {
-    let unneeded = demand.waiters == 0;
-    let run = conversion.run.as_ref();
-    match conversion.state {
-        ConversionState::Finishing => ConversionStep::Conclude,
-        ConversionState::SubmitUncertain => ConversionStep::Locate,
-        ConversionState::Submitting if unneeded && run.is_some_and(ConversionRun::is_uncertain) => {
-            ConversionStep::Locate
-        }
-        ConversionState::Requested | ConversionState::Submitting if unneeded => ConversionStep::Shelve,
-        ConversionState::Requested => ConversionStep::Check,
-        ConversionState::Submitting => ConversionStep::Submit,
-        ConversionState::InQueue | ConversionState::Running => match conversion.abandoned {
-            None if unneeded => ConversionStep::Cancel(Abandoned::Unneeded),
-            // It started at the last moment.
-            Some(Abandoned::NeverStarted) if conversion.state == ConversionState::Running && !unneeded => {
-                ConversionStep::Rest
-            }
-            Some(why) => ConversionStep::Cancel(why),
-            None => ConversionStep::Rest,
-        },
-        ConversionState::Ready | ConversionState::Failed => ConversionStep::Rest,
-    }
-}
-
-impl ConversionRun {
-    /// The run of `conversion` as remote commands name it.
-    pub fn key(&self, conversion: Uuid) -> AttemptKey {
-        AttemptKey { subject: Subject::Conversion(conversion), name: self.token.clone() }
-    }
+    pub status: Status,
+    pub message: String,
+    /// It is canceled, because no job needed it any more.
+    pub is_unneeded: bool,
+    pub created_at: Timestamp,
+    pub started_at: Option<Timestamp>,
+    pub finished_at: Option<Timestamp>,
 }
 
 impl Conversion {
-    /// Whether it is in Slurm, so that polls observe it.
-    pub fn is_in_slurm(&self) -> bool {
-        matches!(self.state, ConversionState::InQueue | ConversionState::Running)
+    /// A conversion as its job is accepted.
+    pub fn begun(job: JobId, target: RemotePath, now: Timestamp) -> Self {
+        Self {
+            job,
+            target,
+            status: Status::Pending,
+            message: String::new(),
+            is_unneeded: false,
+            created_at: now,
+            started_at: None,
+            finished_at: None,
+        }
     }
 
-    /// The path to check.
+    fn has_ended(&self) -> bool {
+        self.status.is_final()
+    }
+
+    /// Until when jobs wait for it, and why they do not any longer. `minutes` is its time limit.
+    fn patience(&self, minutes: u32) -> (Timestamp, String) {
+        match self.started_at {
+            None => (self.created_at + QUEUE_PATIENCE, "its Slurm job was pending for an hour".to_owned()),
+            // An attempt of it may be repeated.
+            // The cluster's clock may be behind ours.
+            Some(at) => (
+                at.max(self.created_at) + QUEUE_PATIENCE + TimeDelta::minutes(minutes.into()),
+                format!("it did not end within an hour after its limit of {minutes} minutes"),
+            ),
+        }
+    }
+}
+
+/// An image after a look at its file.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Looked {
+    Known(CachedImage),
+    /// There is no file. One has to be made at the image's own path.
+    Missing(CachedImage),
+    /// Nothing is known yet: look again at this time.
+    Again(Timestamp),
+}
+
+impl CachedImage {
+    /// An image, before anything is known of it.
+    pub fn new(cluster: ClusterName, cache_path: RemotePath, image: ImageRef) -> Self {
+        Self {
+            cluster,
+            cache_path,
+            image,
+            file: None,
+            file_seen_at: None,
+            file_began_at: None,
+            damaged_files: Vec::new(),
+            damaged_at: None,
+            reads_damaged: false,
+            error: None,
+            failures: 0,
+            retry_at: None,
+            conversion: None,
+            version: 1,
+        }
+    }
+
+    /// The path to look at: what the conversion has made, or else the known file.
     pub fn place(&self) -> &RemotePath {
-        self.file.as_ref().unwrap_or(&self.cache_path)
-    }
-
-    /// The conversion, requested again: the cache has to be checked.
-    #[must_use]
-    pub fn reopened(&self) -> Self {
-        let mut next = self.clone();
-        next.state = ConversionState::Requested;
-        choice::CHECKING.clone_into(&mut next.message);
-        next
-    }
-
-    /// The conversion without waiting jobs. The next job that needs the image reopens it.
-    pub fn shelved(&self) -> ConversionTransition {
-        let mut next = self.reopened();
-        next.abandoned = None;
-        "No job waits for this image.".clone_into(&mut next.message);
-        ConversionTransition { conversion: next, due_at: None }
-    }
-
-    /// The conversion after a check of its path. `base_dir` is the cluster's base directory.
-    #[must_use]
-    pub fn checked(
-        &self,
-        found: ImageFile,
-        demand: &Demand,
-        base_dir: &RemotePath,
-        now: Timestamp,
-    ) -> ConversionTransition {
-        let mut next = self.clone();
-        match next.check(found, demand, base_dir, now) {
-            Ok(due_at) => ConversionTransition { conversion: next, due_at },
-            Err(error) => next.not_plannable(&error, now),
+        match &self.conversion {
+            Some(conversion) => &conversion.target,
+            None => self.file.as_ref().unwrap_or(&self.cache_path),
         }
     }
 
-    fn check(
-        &mut self,
-        found: ImageFile,
-        demand: &Demand,
-        base_dir: &RemotePath,
-        now: Timestamp,
-    ) -> Result<Option<Timestamp>, InvalidName> {
-        if found == ImageFile::Whole {
-            self.forget_superseded(demand);
+    /// The image after a look at its place. A conversion has ended, if there is one. `minutes` is the time limit of conversions.
+    pub fn looked(&self, found: ImageFile, minutes: u32, graces: &Graces, now: Timestamp) -> Looked {
+        let mut next = self.clone();
+        let is_whole = found == ImageFile::Whole;
+        if is_whole {
+            next.forget_superseded();
         }
-        Ok(match found {
-            ImageFile::Unread => Some(now + LOOKUP_INTERVAL),
-            ImageFile::Whole if self.is_fresh_enough(demand) && !self.is_damaged() => {
-                self.ready(self.place().clone(), self.file_began_at, now);
-                None
+        match next.conversion.take() {
+            _ if found == ImageFile::Unread => Looked::Again(now + LOOKUP_INTERVAL),
+            Some(Conversion { target, started_at, created_at, .. }) if is_whole => {
+                next.made(target, started_at.map_or(created_at, |at| at.max(created_at).min(now)), now);
+                Looked::Known(next)
             }
-            ImageFile::Whole => {
-                if !self.is_damaged() {
-                    // Valid for jobs that do not require a new one.
-                    (self.file, self.file_seen_at) = (Some(self.place().clone()), Some(now));
+            Some(conversion) => {
+                // It may still become visible through the shared file system.
+                let until = conversion.finished_at.unwrap_or(now) + graces.finish;
+                if conversion.status == Status::Done && now < until {
+                    return Looked::Again((now + EVIDENCE_INTERVAL).min(until));
                 }
-                self.begin(self.fresh_target(now)?, base_dir, now)?;
-                Some(now)
+                next.not_made(&conversion, minutes, now);
+                Looked::Known(next)
             }
-            // A newer file is gone; the first one may still exist.
-            ImageFile::Absent | ImageFile::Broken
-                if self.file.as_ref().is_some_and(|f| *f != self.cache_path) =>
-            {
-                self.drop_file();
-                Some(now)
+            None if is_whole => {
+                (next.file, next.file_seen_at) = (Some(self.place().clone()), Some(now));
+                Looked::Known(next)
             }
-            ImageFile::Absent | ImageFile::Broken => {
-                self.drop_file();
-                self.begin(self.cache_path.clone(), base_dir, now)?;
-                Some(now)
+            None => {
+                (next.file, next.file_seen_at, next.file_began_at) = (None, None, None);
+                // A newer file is gone; the first one may still exist.
+                if *self.place() == self.cache_path { Looked::Missing(next) } else { Looked::Known(next) }
             }
-        })
+        }
     }
 
-    /// The conversion, failed before its submission: no path or script can be created for it.
-    fn not_plannable(mut self, why: &dyn std::fmt::Display, now: Timestamp) -> ConversionTransition {
-        self.failed(format!("it cannot be submitted: {why}"), now);
-        ConversionTransition { conversion: self, due_at: None }
+    fn made(&mut self, file: RemotePath, began_at: Timestamp, now: Timestamp) {
+        self.damaged_files.retain(|damaged| *damaged != file);
+        (self.file, self.file_seen_at, self.file_began_at) = (Some(file), Some(now), Some(began_at));
+        (self.failures, self.retry_at, self.error) = (0, None, None);
     }
 
-    /// Whether the file is new enough: its import began after the waiting jobs were accepted.
-    fn is_fresh_enough(&self, demand: &Demand) -> bool {
-        demand.fresh_since.is_none_or(|since| self.file_began_at.is_some_and(|began| began >= since))
-    }
-
-    fn drop_file(&mut self) {
-        (self.file, self.file_seen_at, self.file_began_at) = (None, None, None);
+    fn not_made(&mut self, conversion: &Conversion, minutes: u32, now: Timestamp) {
+        let (until, why) = conversion.patience(minutes);
+        let ended_at = conversion.finished_at.unwrap_or(now);
+        let error = if conversion.status == Status::Done {
+            format!(
+                "its Slurm job succeeded, but {} is not a complete image on the login host; the cache directory must be on a file \
+                 system that all nodes share",
+                conversion.target
+            )
+        } else if !conversion.is_unneeded {
+            format!("Job {}: {}", conversion.job, told(&conversion.message))
+        } else if ended_at < until {
+            // No job waited for it any more.
+            return;
+        } else {
+            why
+        };
+        // Five minutes; twice as long after each failure in a row, up to an hour.
+        let wait = TimeDelta::minutes(5_i64 << self.failures.min(10)).min(TimeDelta::hours(1));
+        self.failures = self.failures.saturating_add(1);
+        (self.error, self.retry_at) = (Some(error), Some(ended_at + wait));
     }
 
     /// A path beside the old file, with the time in its name.
@@ -306,54 +226,15 @@ impl Conversion {
         let stem = path.strip_suffix(".sqsh").unwrap_or(path);
         format!("{stem}.{}.sqsh", now.format("%Y%m%dT%H%M%S%3fZ")).parse()
     }
+}
 
-    /// Starts a run: an intent, to be stored before anything remote happens.
-    fn begin(
-        &mut self,
-        target: RemotePath,
-        base_dir: &RemotePath,
-        now: Timestamp,
-    ) -> Result<(), InvalidName> {
-        let no = self.run.as_ref().map_or(AttemptNo::FIRST, |run| run.no.next());
-        self.run = Some(ConversionRun {
-            no,
-            token: Origin::Conversion { id: self.id, run: no }.name().parse()?,
-            state_dir: base_dir.join(&format!("state/images/{}/{no}", self.id.simple()))?,
-            target,
-            slurm_id: None,
-            slurm_state: None,
-            exit: None,
-            intended_at: now,
-            fence: SubmitFence::default(),
-            submitted_at: None,
-            queued_since: None,
-            began_at: None,
-            finishing_since: None,
-            missing_since: None,
-            setbacks: 0,
-        });
-        self.abandoned = None;
-        self.state = ConversionState::Submitting;
-        self.message = format!("Converting the image {}: submitting its Slurm job.", self.image);
-        Ok(())
-    }
-
-    fn ready(&mut self, file: RemotePath, began_at: Option<Timestamp>, now: Timestamp) {
-        self.state = ConversionState::Ready;
-        self.message = format!("The image is in the cache: {file}.");
-        self.damaged_files.retain(|damaged| *damaged != file);
-        (self.file, self.file_seen_at, self.file_began_at) = (Some(file), Some(now), began_at);
-        (self.failures, self.mishaps, self.retry_at, self.error, self.abandoned) = (0, 0, None, None, None);
-    }
-
-    /// Records a failure. The wait before a retry is five minutes; it doubles with each failure in a row, up to an hour.
-    fn failed(&mut self, error: String, now: Timestamp) {
-        let wait = TimeDelta::minutes(5_i64 << self.failures.min(10)).min(TimeDelta::hours(1));
-        self.failures = self.failures.saturating_add(1);
-        (self.mishaps, self.abandoned) = (0, None);
-        self.state = ConversionState::Failed;
-        self.retry_at = Some(now + wait);
-        self.message = format!("The image {} could not be converted: {error}", self.image);
-        self.error = Some(error);
-    }
+/// The message of a failed conversion on one line: its first line, and of the lines of the log that follow the one that says most.
+fn told(message: &str) -> Cow<'_, str> {
+    let Some((first, log)) = message.split_once('\n') else { return message.into() };
+    let lines = || log.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("srun: "));
+    let is_error = |line: &&str| ERRORS.iter().any(|word| line.contains(word));
+    // An answer that is not JSON has its error of HTTP before it, if it has one.
+    let says_more = |line: &&str| is_error(line) && !line.ends_with("Could not process JSON input");
+    let line = lines().rfind(says_more).or_else(|| lines().rfind(is_error)).or_else(|| lines().next_back());
+    line.map_or(first.into(), |line| format!("{first} {line}").into())
 }

@@ -112,7 +112,7 @@ impl Attempt {
     ) -> Result<Self, InvalidName> {
         Ok(Self {
             no,
-            token: Origin::Attempt { job, no }.name().parse()?,
+            token: Origin { job, no }.name().parse()?,
             job_dir,
             slurm_id: None,
             tasks: TaskSet::single(),

@@ -36,7 +36,7 @@ impl FromStr for JobId {
     }
 }
 
-/// The number of an attempt of a job, or of a run of a conversion; it counts from 1.
+/// The number of an attempt of a job; it counts from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AttemptNo(NonZeroU32);
 
@@ -66,46 +66,38 @@ impl fmt::Display for AttemptNo {
 /// The prefix of all Slurm job names of this service.
 pub const OUR_NAMES: &str = "tao-";
 
-/// The job or conversion that a Slurm job name belongs to.
+/// The attempt that a Slurm job name belongs to.
 ///
 /// The name is unique, so that it finds a submission whose reply was lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Origin {
-    Attempt { job: JobId, no: AttemptNo },
-    Conversion { id: Uuid, run: AttemptNo },
+pub struct Origin {
+    pub job: JobId,
+    pub no: AttemptNo,
 }
 
 impl Origin {
     /// Parses a Slurm job name, if this service could have given it.
     pub fn of(name: &str) -> Option<Self> {
-        let origin = if let Some(rest) = name.strip_prefix("tao-job-") {
-            let (id, no) = match rest.split_once("-r") {
-                Some((id, no)) => (id, AttemptNo::new(no.parse().ok()?)?),
-                None => (rest, AttemptNo::FIRST),
-            };
-            Self::Attempt { job: JobId::new(Uuid::try_parse(id).ok()?), no }
-        } else {
-            let (id, run) = name.strip_prefix("tao-sqsh-")?.rsplit_once('-')?;
-            Self::Conversion { id: Uuid::try_parse(id).ok()?, run: AttemptNo::new(run.parse().ok()?)? }
+        let rest = name.strip_prefix("tao-job-")?;
+        let (id, no) = match rest.split_once("-r") {
+            Some((id, no)) => (id, AttemptNo::new(no.parse().ok()?)?),
+            None => (rest, AttemptNo::FIRST),
         };
+        let origin = Self { job: JobId::new(Uuid::try_parse(id).ok()?), no };
         // A UUID has several spellings and ours is one of them: a job with another spelling is not ours.
         (origin.name() == name).then_some(origin)
     }
 
     /// The subject of remote commands for it.
     pub fn subject(self) -> Subject {
-        match self {
-            Self::Attempt { job, no } => Subject::Attempt { job: job.get(), no: no.get() },
-            Self::Conversion { id, .. } => Subject::Conversion(id),
-        }
+        Subject::Attempt { job: self.job.get(), no: self.no.get() }
     }
 
     /// The Slurm job name. The first attempt has the name that TAO gives its jobs, so that people find it.
     pub(crate) fn name(self) -> String {
         match self {
-            Self::Attempt { job, no: AttemptNo::FIRST } => format!("tao-job-{job}"),
-            Self::Attempt { job, no } => format!("tao-job-{job}-r{no}"),
-            Self::Conversion { id, run } => format!("tao-sqsh-{}-{run}", id.simple()),
+            Self { job, no: AttemptNo::FIRST } => format!("tao-job-{job}"),
+            Self { job, no } => format!("tao-job-{job}-r{no}"),
         }
     }
 }
@@ -125,7 +117,7 @@ mod tests {
     #[test]
     fn the_first_name_is_taos_and_later_ones_have_a_number() {
         let job = JobId::new(Uuid::nil());
-        let name = |no| Origin::Attempt { job, no }.name();
+        let name = |no| Origin { job, no }.name();
         assert_eq!(name(AttemptNo::FIRST), "tao-job-00000000-0000-0000-0000-000000000000");
         assert_eq!(name(AttemptNo::FIRST.next()), "tao-job-00000000-0000-0000-0000-000000000000-r2");
     }
@@ -133,12 +125,7 @@ mod tests {
     #[test]
     fn our_names_parse_back() {
         let job = JobId::new(JOB.parse().unwrap());
-        let conversion = Uuid::from_u128(10);
-        for origin in [
-            Origin::Attempt { job, no: no(1) },
-            Origin::Attempt { job, no: no(12) },
-            Origin::Conversion { id: conversion, run: no(3) },
-        ] {
+        for origin in [Origin { job, no: no(1) }, Origin { job, no: no(12) }] {
             assert!(origin.name().starts_with(OUR_NAMES));
             assert_eq!(Origin::of(&origin.name()), Some(origin));
         }
@@ -154,8 +141,7 @@ mod tests {
     #[test_case("tao-job-00000000-0000-0000-0000-00000000000a-r99999999999"; "a number that is too large")]
     #[test_case("tao-job-00000000-0000-0000-0000-00000000000a?x"; "a separator where there was a bar")]
     #[test_case("tao-job-00000000-0000-0000-0000-00000000000a "; "a blank where there was a newline")]
-    #[test_case("tao-sqsh-0000000000000000000000000000000a"; "a conversion without a run")]
-    #[test_case("tao-sqsh-00000000-0000-0000-0000-00000000000a-1"; "a conversion with hyphens")]
+    #[test_case("tao-sqsh-0000000000000000000000000000000a-1"; "a conversion of an earlier release")]
     fn a_name_that_this_service_never_gives_is_not_ours(name: &str) {
         assert_eq!(Origin::of(name), None);
     }

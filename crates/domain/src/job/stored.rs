@@ -18,7 +18,7 @@ use crate::{
     request::spec::JobSpec,
 };
 
-/// The job's owner: the owner of the token that created it.
+/// The job's owner: the owner of the token that created it. The service owns the jobs that convert images; no caller has its name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Owner(String);
 
@@ -26,6 +26,9 @@ impl Owner {
     pub fn new(name: impl Into<String>) -> Self {
         Self(name.into())
     }
+
+    /// The service itself.
+    pub const SERVICE: Self = Self(String::new());
 
     pub fn as_str(&self) -> &str {
         &self.0

@@ -50,7 +50,7 @@ impl Stray {
     }
 }
 
-/// The database's record of the job or conversion of a name.
+/// The database's record of the job of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Record {
     /// No record: it may be in another database.
@@ -60,7 +60,7 @@ pub enum Record {
     /// It belongs to another configured cluster, which may be the same one under another name.
     Elsewhere,
     Known {
-        /// Its newest attempt or run, if any.
+        /// Its newest attempt, if any.
         newest: Option<AttemptNo>,
         /// The newest has not ended.
         open: bool,
@@ -97,7 +97,7 @@ pub fn orphan_kind(stray: &Stray, record: Record, runs: bool) -> Option<OrphanKi
         Record::Elsewhere => return None,
         Record::Known { newest, open, slurm_id } => (newest, open, slurm_id),
     };
-    let (Origin::Attempt { no, .. } | Origin::Conversion { run: no, .. }) = stray.origin;
+    let no = stray.origin.no;
     if newest.is_none_or(|newest| no > newest) {
         return Some(OrphanKind::Newer);
     }
@@ -126,10 +126,7 @@ pub struct Orphan {
 impl Orphan {
     /// The job in its name.
     pub fn job(&self) -> Option<JobId> {
-        match Origin::of(self.name.as_str())? {
-            Origin::Attempt { job, .. } => Some(job),
-            Origin::Conversion { .. } => None,
-        }
+        Origin::of(self.name.as_str()).map(|origin| origin.job)
     }
 
     /// The orphan as remote commands name it.

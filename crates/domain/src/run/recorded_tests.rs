@@ -62,7 +62,7 @@ const VERDICTS: &[(&str, &str)] = &[
 ];
 
 fn key(name: &str) -> AttemptKey {
-    AttemptKey { subject: Subject::Conversion(Uuid::nil()), name: name.parse().unwrap() }
+    AttemptKey { subject: Subject::Job(Uuid::nil()), name: name.parse().unwrap() }
 }
 
 fn recorded(release: &str, state: &str) -> (QueueRow, Option<AccountingRow>) {

@@ -34,7 +34,7 @@ pub enum SubmitOutcome<'a> {
     },
 }
 
-/// What the outcome of a submission means. The rules are the same for jobs and conversions.
+/// What the outcome of a submission means.
 pub(crate) enum Effect<'a> {
     Submitted(SlurmJobId, How),
     Refused(&'a Failure),

@@ -86,8 +86,6 @@ pub struct ClusterWork {
     pub jobs: u64,
     /// Deleted jobs whose files are still being removed.
     pub removals: u64,
-    /// Conversions of images that Slurm may have.
-    pub conversions: u64,
 }
 
 impl ClusterWork {
@@ -331,18 +329,12 @@ async fn work_on(connection: &mut PgConnection, name: &ClusterName) -> Result<Cl
     let row = sqlx::query!(
         r#"-- clusters::stored::work_on
            select (select count(*) from jobs where cluster = $1 and phase <> 'ended') as "jobs!",
-                  (select count(*) from jobs where cluster = $1 and phase = 'ended' and desired_state = 'delete') as "removals!",
-                  (select count(*) from image_conversions
-                   where cluster = $1 and state not in ('requested', 'ready', 'failed')) as "conversions!""#,
+                  (select count(*) from jobs where cluster = $1 and phase = 'ended' and desired_state = 'delete') as "removals!""#,
         name.as_str()
     )
     .fetch_one(connection)
     .await?;
-    Ok(ClusterWork {
-        jobs: count(row.jobs),
-        removals: count(row.removals),
-        conversions: count(row.conversions),
-    })
+    Ok(ClusterWork { jobs: count(row.jobs), removals: count(row.removals) })
 }
 
 /// Deletes all observations of a cluster: the next one with this name starts without any.
@@ -352,7 +344,7 @@ async fn delete_observations(connection: &mut PgConnection, name: &ClusterName) 
          with polls as (delete from cluster_polls where cluster = $1),
               partitions as (delete from cluster_partitions where cluster = $1),
               budget as (delete from rpc_budgets where cluster = $1)
-         delete from image_conversions where cluster = $1",
+         delete from cached_images where cluster = $1",
         name.as_str()
     )
     .execute(connection)

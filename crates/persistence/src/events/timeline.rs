@@ -1,6 +1,6 @@
 //! The remote commands that were run for a job. They are written in batches, apart from the work: no decision depends on them.
 
-use std::{borrow::Cow, collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, time::Duration};
 
 use domain::{ClusterName, JobId, Timestamp};
 use remote::{CommandResult, Subject};
@@ -60,11 +60,9 @@ pub type TimelinePlace = (Timestamp, i64);
 #[derive(Debug, Serialize)]
 struct Row<'a> {
     job_id: Option<Uuid>,
-    conversion_id: Option<Uuid>,
-    image: Option<&'a str>,
     cluster: &'a str,
     attempt: Option<u32>,
-    class: Cow<'static, str>,
+    class: &'static str,
     host: Option<&'a str>,
     started_at: Timestamp,
     duration_ms: u64,
@@ -78,25 +76,17 @@ struct Row<'a> {
 impl<'a> Row<'a> {
     fn all_of(run: &'a CommandRun) -> impl Iterator<Item = Self> {
         run.subjects.iter().map(|(subject, outcome)| {
-            let (mut job_id, mut attempt, mut conversion_id, mut image) = (None, None, None, None);
-            let mut class = Cow::Borrowed(run.class);
+            let (mut job_id, mut attempt) = (None, None);
             match subject {
                 Subject::Attempt { job, no } => (job_id, attempt) = (Some(*job), Some(*no)),
                 Subject::Job(job) => job_id = Some(*job),
-                Subject::Conversion(id) => {
-                    conversion_id = Some(*id);
-                    class = Cow::Owned(format!("conversion_{class}"));
-                }
-                Subject::Image(path) => image = Some(path.as_str()),
                 Subject::Cluster => {}
             }
             Self {
                 job_id,
-                conversion_id,
-                image,
                 cluster: run.cluster.as_str(),
                 attempt,
-                class,
+                class: run.class,
                 host: run.host.as_deref(),
                 started_at: run.started_at,
                 duration_ms: u64::try_from(run.duration.as_millis()).unwrap_or(u64::MAX),
@@ -119,38 +109,25 @@ impl Store {
         }
         let document = to_json("a remote command", &rows)?;
         let mut tx = self.pool.begin().await?;
-        // A command for a conversion belongs to the jobs that waited when it began, even if they have continued since.
         let touched = sqlx::query_scalar!(
             r#"-- events::timeline::record_commands
                with u as (
                    select * from jsonb_to_recordset($1) as u(
-                       job_id uuid, conversion_id uuid, image text, cluster text, attempt int, class text, host text,
+                       job_id uuid, cluster text, attempt int, class text, host text,
                        started_at timestamptz, duration_ms bigint, result text, exit_code int, bytes bigint, jobs int,
                        outcome text)
-               ), placed as (
-                   select u.job_id as subject, u.* from u where u.job_id is not null
-                   union all
-                   select w.job_id, u.*
-                   from u join image_conversions c
-                       on c.id = u.conversion_id
-                       or c.cluster = u.cluster and u.image in (c.cache_path, c.file, c.target)
-                   join image_waits w on w.conversion_id = c.id
-                   join jobs j on j.id = w.job_id
-                       and j.created_at <= u.started_at + u.duration_ms * interval '1 millisecond'
-                   left join slurm_metadata a on a.job_id = j.id and a.attempt = j.attempt
-                   where j.phase = 'converting_image' or a.intended_at >= u.started_at
                ), alive as (
-                   select id from jobs where id in (select subject from placed) for key share
+                   select id from jobs where id in (select job_id from u) for key share
                ), stored as (
                    insert into timeline (job_id, cluster, attempt, class, host, started_at, duration_ms, result, exit_code,
                                          bytes, jobs, outcome)
-                   select alive.id, p.cluster, p.attempt, p.class, p.host, p.started_at, p.duration_ms, p.result,
-                          p.exit_code, p.bytes, p.jobs, p.outcome
-                   from placed p join alive on alive.id = p.subject
+                   select alive.id, u.cluster, u.attempt, u.class, u.host, u.started_at, u.duration_ms, u.result, u.exit_code,
+                          u.bytes, u.jobs, u.outcome
+                   from u join alive on alive.id = u.job_id
                    union all
                    select null, u.cluster, null, u.class, u.host, u.started_at, u.duration_ms, u.result, u.exit_code, u.bytes,
                           u.jobs, u.outcome
-                   from u where u.job_id is null and u.conversion_id is null and u.image is null
+                   from u where u.job_id is null
                    returning job_id
                )
                select distinct job_id as "job!" from stored where job_id is not null"#,
@@ -252,7 +229,7 @@ impl Store {
 
 impl Row<'_> {
     fn is_for_cluster(&self) -> bool {
-        self.job_id.is_none() && self.conversion_id.is_none() && self.image.is_none()
+        self.job_id.is_none()
     }
 }
 

@@ -42,7 +42,8 @@ impl Needs for Store {
                          order by task, attempt desc) newest
                    where not superseded
                ) tasks on d.spec #>> array['needs', n.place::text, 'when'] = 'each' and j.array_state is not null
-               where n.job_id = any($1)
+               -- That of an image is none of its specification.
+               where n.job_id = any($1) and n.place >= 0
                order by n.job_id, n.place"#,
             &ids
         )

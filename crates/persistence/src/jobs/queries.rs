@@ -33,6 +33,8 @@ impl Viewer {
 #[derive(Debug, Clone, Default)]
 pub struct JobFilter {
     pub status: Option<Status>,
+    /// The jobs of the service that convert images, instead of those of callers.
+    pub conversions: bool,
     pub cluster: Option<ClusterName>,
     pub network_arch: Option<String>,
     pub action: Option<String>,
@@ -156,6 +158,7 @@ impl Store {
                and ($7::timestamptz is null or (j.created_at, j.id) < ($7, $8::uuid))
                and ($9::timestamptz is null or j.created_at > $9)
                and ($10::timestamptz is null or j.created_at < $10)
+               and (j.owner = '') = $12
              order by j.created_at desc, j.id desc
              limit $11",
             viewer.owner(),
@@ -170,6 +173,7 @@ impl Store {
             filter.created_before,
             // One more than the page shows: its presence means that there is another page.
             i64::from(filter.limit) + 1,
+            filter.conversions,
         )
         .fetch_all(&self.pool)
         .await?;

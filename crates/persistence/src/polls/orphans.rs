@@ -15,7 +15,7 @@ use crate::{
 
 /// Jobs on a cluster that the service does not track.
 pub trait OrphanRecords {
-    /// What is stored about the jobs and conversions that Slurm jobs of this cluster belong to by their names.
+    /// What is stored about the jobs that Slurm jobs of this cluster belong to by their names.
     fn records_of(&self, cluster: &ClusterName, origins: &[Origin]) -> impl Call<HashMap<Origin, Record>>;
 
     /// Stores the orphans of a cluster until its next poll. For those that are about to be canceled, adds an event to their
@@ -34,28 +34,17 @@ impl OrphanRecords for Store {
         if origins.is_empty() {
             return Ok(HashMap::new());
         }
-        let (mut jobs, mut conversions) = (Vec::new(), Vec::new());
-        for origin in origins {
-            match origin {
-                Origin::Attempt { job, .. } => jobs.push(job.get()),
-                Origin::Conversion { id, .. } => conversions.push(*id),
-            }
-        }
+        let jobs: Vec<_> = origins.iter().map(|origin| origin.job.get()).collect();
         let rows = sqlx::query!(
             r#"-- polls::orphans::records_of
-               select u.id as "id!", false as "is_conversion!", j.cluster, j.attempt as newest, a.slurm_job_id,
+               select u.id as "id!", j.cluster as "cluster?", j.attempt as "newest?", a.slurm_job_id,
                       coalesce(j.phase <> 'ended' and a.concluded_at is null, false) as "open!"
                from (select distinct unnest($1::uuid[]) as id) u
                left join jobs j on j.id = u.id
                left join deleted_jobs d on d.id = u.id
                left join slurm_metadata a on a.job_id = j.id and a.attempt = j.attempt
-               where j.id is not null or d.id is not null
-               union all
-               select c.id, true, c.cluster, c.run, c.slurm_job_id,
-                      c.state in ('submitting', 'submit_uncertain', 'in_queue', 'running', 'finishing')
-               from image_conversions c where c.id = any($2)"#,
+               where j.id is not null or d.id is not null"#,
             &jobs,
-            &conversions,
         )
         .fetch_all(&self.pool)
         .await?;
@@ -66,13 +55,10 @@ impl OrphanRecords for Store {
                 Some(of) if of != cluster.as_str() => Record::Elsewhere,
                 Some(_) => known(row.newest, row.open, row.slurm_job_id),
             };
-            records.insert((row.is_conversion, row.id), record);
+            records.insert(row.id, record);
         }
-        let record = |origin: &Origin| match origin {
-            Origin::Attempt { job, .. } => records.get(&(false, job.get())),
-            Origin::Conversion { id, .. } => records.get(&(true, *id)),
-        };
-        Ok(origins.iter().map(|origin| (*origin, record(origin).copied().unwrap_or(Record::None))).collect())
+        let record = |origin: &Origin| records.get(&origin.job.get()).copied().unwrap_or(Record::None);
+        Ok(origins.iter().map(|origin| (*origin, record(origin))).collect())
     }
 
     async fn record_orphans(
@@ -127,7 +113,7 @@ fn known(newest: Option<i32>, open: bool, slurm_id: Option<i64>) -> Record {
     Record::Known { newest, open, slurm_id }
 }
 
-/// The event of a job; conversions have no events.
+/// The event of its job.
 fn event(orphan: &Orphan, seq: u32) -> Option<Value> {
     Some(json!({
         "job_id": orphan.job()?,

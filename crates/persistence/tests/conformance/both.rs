@@ -9,9 +9,9 @@ use std::{
 use chrono::{DateTime, TimeDelta};
 use domain::{ActiveJob, ArrayTasks, Job, JobArray, JobId, Need, NeedWhen, ObservedChange, Timestamp};
 use persistence::{
-    ConversionLease, ConversionTurns as _, DueJobs as _, Inserted, Lane, Lease, LeaseTerms, Needs as _,
-    NewJob, Observations as _, PartitionTurns as _, PollLease, PollResult, PollTurns as _, Purges as _,
-    Requested, StepRecord, StepRecords as _, StoreError,
+    DueJobs as _, Inserted, Lane, Lease, LeaseTerms, Needs as _, NewJob, Observations as _,
+    PartitionTurns as _, PollLease, PollResult, PollTurns as _, Purges as _, Requested, StepRecord,
+    StepRecords as _, StoreError,
 };
 use testkit::{Dice, command_job};
 use uuid::Uuid;
@@ -29,7 +29,7 @@ macro_rules! of_both {
 }
 
 mod arrays;
-mod conversions;
+mod images;
 
 const TERMS: LeaseTerms = LeaseTerms { duration: LEASE, limit: 10 };
 
@@ -44,7 +44,8 @@ pub(crate) struct Both {
     tokens: u128,
     leases: Vec<(Pair<Lease>, Vec<Job>)>,
     polls: Vec<(Pair<PollLease>, Vec<Job>)>,
-    conversions: Vec<Pair<ConversionLease>>,
+    /// The jobs that convert images.
+    begun: Vec<JobId>,
     /// How often each call was compared.
     pub(crate) happened: BTreeMap<String, usize>,
     last_call: Instant,
@@ -104,7 +105,7 @@ impl Both {
             tokens: 0,
             leases: Vec::new(),
             polls: Vec::new(),
-            conversions: Vec::new(),
+            begun: Vec::new(),
             happened: BTreeMap::new(),
             last_call: Instant::now(),
         }
@@ -135,9 +136,8 @@ impl Both {
             12 => self.poll().await,
             13 => self.record_poll().await,
             14 => self.want_image().await,
-            15 => self.acquire_conversions().await,
-            16 => self.record_conversions().await,
-            17 => self.move_conversions().await,
+            15 => self.record_image().await,
+            16 | 17 => self.await_conversion().await,
             18 => self.partitions().await,
             19 => self.poll_soon().await,
             20..=23 => self.observe_tasks().await,
@@ -151,11 +151,18 @@ impl Both {
     }
 
     fn any_job(&mut self) -> JobId {
+        match self.begun.last() {
+            Some(id) if self.dice.chance(200) => *id,
+            _ => self.callers_job(),
+        }
+    }
+
+    fn callers_job(&mut self) -> JobId {
         JobId::new(Uuid::from_u128(u128::from(self.dice.between(1, 4))))
     }
 
     async fn insert(&mut self) {
-        let id = self.any_job();
+        let id = self.callers_job();
         let Job { owner, cluster, mut spec, .. } = command_job(id.get().as_u128());
         if has_array(id) {
             spec.array =
@@ -347,7 +354,7 @@ impl Both {
 
     /// Compares everything that is stored, and when it is due.
     pub(crate) async fn compare(&mut self) {
-        for id in ids() {
+        for id in ids().chain(self.begun.clone()) {
             let (real, memory) = (self.real.find(id).await, self.memory.find(id).await);
             assert_eq!(format!("{real:?}"), format!("{memory:?}"), "the job {id}");
             assert_eq!(self.real.events(id).await, self.memory.events(id).await, "the events of {id}");
@@ -358,8 +365,6 @@ impl Both {
         }
         let due = of_both!(self, next_poll_in(&dgx()));
         assert_near("the next poll", due.0.unwrap(), due.1.unwrap());
-        let due = of_both!(self, next_conversion_in(&dgx()));
-        assert_near("the next conversion", due.0.unwrap(), due.1.unwrap());
         let due = of_both!(self, next_partitions_in(&dgx()));
         assert_near("the next question for partitions", due.0.unwrap(), due.1.unwrap());
     }

@@ -1,10 +1,8 @@
 //! Calls with an expired lease: each one fails, whether another worker has a lease now or not.
 
 use chrono::TimeDelta;
-use domain::JobId;
 use persistence::{
-    Call, ConversionRecord, ConversionRecords as _, ConversionTurns as _, DueJobs as _, ImageRequest,
-    ImageRequests as _, Lane, Lease, Observations as _, OrphanRecords as _, PollResult, PollTurns as _,
+    Call, DueJobs as _, Lane, Lease, Observations as _, OrphanRecords as _, PollResult, PollTurns as _,
     Purges as _, StepRecords as _, StoreError,
 };
 use uuid::Uuid;
@@ -83,35 +81,4 @@ pub(crate) async fn an_expired_purge_lease_changes_nothing(side: impl Side) {
     late(&first).await;
     store.delete_purged(&second, &[job.id]).await.unwrap();
     assert!(!is_there().await, "the second still had it");
-}
-
-fn image_request(job: JobId) -> ImageRequest {
-    ImageRequest {
-        job,
-        cache_path: "/lustre/cache/tao.sqsh".parse().unwrap(),
-        image: "nvcr.io/nvidia/tao:5".parse().unwrap(),
-        fresh: false,
-    }
-}
-
-pub(crate) async fn an_expired_conversion_lease_changes_nothing(side: impl Side) {
-    let job = accepted(&side).await;
-    let store = side.store();
-    store.request_images(&dgx(), &[image_request(job.id)]).await.unwrap();
-    let take = async |token| store.acquire_conversions(&dgx(), Uuid::from_u128(token), TERMS).await.unwrap();
-    let first = take(1).await;
-    let [(conversion, _)] = first.conversions.as_slice() else { panic!("{first:?}") };
-    let record = [ConversionRecord { conversion: conversion.clone(), due_at: None }];
-    let late = async || {
-        assert!(store.record_conversions(&first, &dgx(), &record, true, NOW).await.unwrap().is_empty());
-        is_refused(store.extend_conversions(&first, LEASE)).await;
-        store.put_off_conversions(&first, &[(conversion.id, None)], Some(LEASE)).await.unwrap();
-    };
-    side.pass(TimeDelta::seconds(40)).await;
-    late().await;
-    let second = take(2).await;
-    assert_eq!(second.conversions.len(), 1, "nobody has put it off");
-    late().await;
-    let stored = store.record_conversions(&second, &dgx(), &record, true, NOW).await.unwrap();
-    assert_eq!(stored.len(), 1, "the second still had it");
 }

@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod both;
+mod images;
 mod late;
 mod moves;
 mod promises;
@@ -42,7 +43,8 @@ async fn both_stores_return_the_same_for_random_calls(pool: sqlx::PgPool) {
         "record",
         "a result that was dropped",
         "record_observations",
-        "record_conversions",
+        "record_images",
+        "jobs that wait for one conversion",
         "record_observed_tasks",
         "record_tended",
         "a tended job that was dropped",

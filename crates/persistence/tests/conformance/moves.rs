@@ -2,8 +2,8 @@
 
 use chrono::TimeDelta;
 use domain::{
-    Attempt, Conversion, ConversionState, DesiredState, Graces, Job, JobPaths, Observation, ObservedChange,
-    Outcome, Phase, Run, Status, TaskTemplate, Timestamp, Verdict, observe,
+    Attempt, DesiredState, Graces, Job, JobPaths, Observation, ObservedChange, Outcome, Phase, Run, Status,
+    TaskTemplate, Timestamp, Verdict, observe,
 };
 use persistence::{ActiveArray, ObservedTask, StepRecord};
 use remote::StatusChunk;
@@ -152,24 +152,4 @@ fn chunk(attempt: &Attempt, path: RemotePath, known: &Run, dice: &mut Dice) -> S
         complete: true,
         restarted: !known.status.cursors().is_empty(),
     }
-}
-
-/// The conversion after a random step, and when it is due again.
-pub(crate) fn convert(
-    conversion: &Conversion,
-    dice: &mut Dice,
-    now: Timestamp,
-) -> (Conversion, Option<Timestamp>) {
-    let mut next = conversion.clone();
-    next.state = match dice.below(4) {
-        0 => ConversionState::Submitting,
-        1 => ConversionState::InQueue,
-        2 => ConversionState::Running,
-        _ => ConversionState::Failed,
-    };
-    next.message = format!("{}, {}", next.state, dice.below(9));
-    if dice.chance(500) {
-        (next.file, next.file_seen_at) = (Some(next.cache_path.clone()), Some(now));
-    }
-    (next, dice.chance(500).then(|| now + TimeDelta::seconds(65)))
 }

@@ -9,9 +9,15 @@ use testkit::command_job;
 use uuid::Uuid;
 
 use crate::{
+    images::{
+        a_conversion_lives_as_long_as_somebody_waits,
+        an_image_that_has_changed_since_it_was_read_is_not_stored,
+        who_waits_is_due_when_it_does_not_wait_any_longer,
+        who_waits_is_due_when_the_conversion_begins_and_ends,
+    },
     late::{
-        an_expired_conversion_lease_changes_nothing, an_expired_job_lease_changes_nothing,
-        an_expired_poll_lease_changes_nothing, an_expired_purge_lease_changes_nothing,
+        an_expired_job_lease_changes_nothing, an_expired_poll_lease_changes_nothing,
+        an_expired_purge_lease_changes_nothing,
     },
     sides::{LEASE, Memory, Postgres, Request, Side, secrets},
 };
@@ -116,9 +122,12 @@ promises!(
     an_expired_job_lease_changes_nothing,
     an_expired_poll_lease_changes_nothing,
     an_expired_purge_lease_changes_nothing,
-    an_expired_conversion_lease_changes_nothing,
     a_request_outlives_a_step_that_did_not_see_it,
     an_ended_job_has_no_secret_and_stays_ended,
     the_id_of_a_deleted_job_is_not_reused,
     a_name_means_one_cluster_at_a_time,
+    who_waits_is_due_when_the_conversion_begins_and_ends,
+    who_waits_is_due_when_it_does_not_wait_any_longer,
+    a_conversion_lives_as_long_as_somebody_waits,
+    an_image_that_has_changed_since_it_was_read_is_not_stored,
 );

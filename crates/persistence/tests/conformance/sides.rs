@@ -50,7 +50,7 @@ impl Postgres {
     }
 
     pub(crate) async fn empty(pool: &PgPool) {
-        let tables = "jobs, deleted_jobs, cluster_polls, image_conversions, cluster_partitions";
+        let tables = "jobs, deleted_jobs, cluster_polls, cached_images, cluster_partitions";
         sqlx::raw_sql(sqlx::AssertSqlSafe(format!("truncate {tables} cascade"))).execute(pool).await.unwrap();
     }
 }
@@ -64,7 +64,7 @@ impl Side for Postgres {
 
     async fn pass(&self, time: TimeDelta) {
         let time = format!("interval '{} milliseconds'", time.num_milliseconds());
-        for table in ["jobs", "cluster_polls", "image_conversions"] {
+        for table in ["jobs", "cluster_polls"] {
             let moved = format!(
                 "update {table} set due_at = due_at - {time}, lease_expires_at = lease_expires_at - {time}"
             );

@@ -7,6 +7,7 @@ use crate::{
     subject::subjects,
 };
 use slurm::RemotePath;
+use uuid::Uuid;
 
 const PROGRAM: &str = program!("preamble", "whole_image", "check_images");
 
@@ -20,6 +21,8 @@ pub struct CheckImages {
     pub paths: Vec<RemotePath>,
     /// The files to remove if their replacement is whole.
     pub superseded: Vec<Superseded>,
+    /// The jobs that want the files, each with the place of its file in `paths`.
+    pub jobs: Vec<(Uuid, usize)>,
 }
 
 /// A file that is removed if another one is whole. It is kept if it was written after it was found damaged: then it is another
@@ -87,8 +90,9 @@ impl RemoteCommand for CheckImages {
     }
 
     fn subjects(&self, answer: Option<&Vec<ImageFile>>) -> Vec<(Subject, Option<String>)> {
-        subjects(self.paths.iter().cloned().map(Subject::Image), |place| {
-            let word = match answer?.get(place)? {
+        subjects(self.jobs.iter().map(|(job, _)| Subject::Job(*job)), |job| {
+            let (_, place) = self.jobs.get(job)?;
+            let word = match answer?.get(*place)? {
                 ImageFile::Whole => "whole",
                 ImageFile::Broken => "broken",
                 ImageFile::Absent => "absent",

@@ -42,7 +42,7 @@ pub struct Conclude {
 /// A job that has ended.
 #[derive(Debug, Clone)]
 pub struct Concluding {
-    /// The attempt or conversion.
+    /// The attempt.
     pub key: AttemptKey,
     /// Its id, if it has one. Nothing is removed while another Slurm job holds the attempt, because that job runs. If Slurm
     /// starts this job again after this call, its script stops at once.

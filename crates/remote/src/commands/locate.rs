@@ -37,7 +37,7 @@ pub struct Locate {
 /// An attempt with an uncertain submission.
 #[derive(Debug, Clone)]
 pub struct Sought {
-    /// The attempt or conversion.
+    /// The attempt.
     pub key: AttemptKey,
     /// Where its id and its claim are.
     pub state_dir: RemotePath,

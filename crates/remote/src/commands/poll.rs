@@ -51,7 +51,7 @@ pub struct Poll {
 pub struct Watched {
     /// Its id.
     pub id: SlurmJobId,
-    /// The attempt or conversion. A Slurm job with this id and another name is another job.
+    /// The attempt. A Slurm job with this id and another name is another job.
     pub key: AttemptKey,
     /// The directory of its status files, at most three levels down.
     pub results_dir: Option<RemotePath>,

@@ -1,4 +1,8 @@
 
+# It runs under `set -euo pipefail`. Enroot looks for its credentials in the home directory, whose variable the login shell may not have
+# passed on.
+export HOME=${HOME-~}
+
 # Only a complete image ever has the name that jobs read. The partial file is in the same directory, so that the rename is atomic.
 readonly uri=$1 target=$2 temp_root=$3 partial=$2.partial.${SLURM_JOB_ID:?}
 temp=
@@ -19,11 +23,11 @@ if whole_image "$target"; then
 fi
 mkdir -p -- "${target%/*}" || fail "the cache directory ${target%/*} cannot be created"
 # Removes files of conversions that were killed a day ago or earlier; younger ones may be in use.
-find "${target%/*}" -maxdepth 1 -type f -name "${target##*/}.partial.*" -mmin +1440 -delete 2>/dev/null
+find "${target%/*}" -maxdepth 1 -type f -name "${target##*/}.partial.*" -mmin +1440 -delete 2>/dev/null || :
 # After a requeue: enroot does not overwrite files.
 rm -f -- "$partial"
 
-mkdir -p -- "$temp_root" 2>/dev/null
+mkdir -p -- "$temp_root" 2>/dev/null || :
 temp=$(mktemp -d "$temp_root/tao-sqsh.$SLURM_JOB_ID.XXXXXX") \
   || fail "no temporary directory can be created in $temp_root on $(hostname)"
 export ENROOT_TEMP_PATH=$temp
@@ -31,5 +35,5 @@ export ENROOT_TEMP_PATH=$temp
 enroot import -o "$partial" -- "$uri" || exit
 whole_image "$partial" || fail "enroot import succeeded, but its file is not a complete SquashFS image"
 # The content must reach the disk before the name.
-sync -- "$partial" 2>/dev/null
+sync -- "$partial" 2>/dev/null || :
 mv -fT -- "$partial" "$target" || fail "the image cannot be moved to $target"

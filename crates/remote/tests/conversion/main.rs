@@ -14,7 +14,7 @@ use std::{
     sync::Arc,
 };
 
-use remote::{BatchScript, Component, Directives, launcher::Plain, script::CONVERSION};
+use remote::{BatchScript, Component, Directives, launcher::Plain, script::conversion};
 use slurm::RemotePath;
 
 use plain::{plain_directives, plain_script};
@@ -49,7 +49,7 @@ impl Node {
             fs::write(node.file(name), text).unwrap();
             fs::set_permissions(node.file(name), fs::Permissions::from_mode(0o755)).unwrap();
         }
-        fs::write(node.file("state/convert.sh"), CONVERSION).unwrap();
+        fs::write(node.file("state/command.sh"), program(&node)).unwrap();
         fs::write(node.file("image"), image).unwrap();
         fs::write(node.file("state/submit.1"), "").unwrap();
         node
@@ -93,13 +93,15 @@ fn whole() -> Vec<u8> {
     bytes
 }
 
+fn program(node: &Node) -> String {
+    conversion("docker://host#a/b:1", &node.path("cache dir/a'b.sqsh"), &node.path("scratch")).unwrap()
+}
+
 fn script(node: &Node) -> BatchScript {
-    let program = node.path("state/convert.sh");
-    let (target, scratch) = (node.path("cache dir/a'b.sqsh"), node.path("scratch"));
-    let argv = ["bash", program.as_str(), "docker://host#a/b:1", target.as_str(), scratch.as_str()];
-    let argv = argv.map(str::to_owned).to_vec();
+    let program = node.path("state/command.sh");
+    let argv = ["bash", "-euo", "pipefail", program.as_str()].map(str::to_owned).to_vec();
     let directives =
-        Directives { partitions: Some("cpu".parse().unwrap()), ..plain_directives("tao-sqsh-1", 30) };
+        Directives { partitions: Some("cpu".parse().unwrap()), ..plain_directives("tao-job-1", 30) };
     let component = Component::step("convert".parse().unwrap(), 1, Arc::new(Plain), argv);
     plain_script(directives, node.path("state"), component)
 }
@@ -184,7 +186,7 @@ fn shellcheck_accepts_the_program() {
     let mut check = Command::new("shellcheck");
     check.args(["--shell=bash", "--exclude=SC2317", "-"]).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut check = check.spawn().expect("shellcheck is installed: apt-get install shellcheck");
-    check.stdin.take().unwrap().write_all(CONVERSION.as_bytes()).unwrap();
+    check.stdin.take().unwrap().write_all(program(&Node::new(b"")).as_bytes()).unwrap();
     let said = check.wait_with_output().unwrap();
     assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stdout));
 }

@@ -14,7 +14,7 @@ fn squashfs(says: u64, is: usize) -> Vec<u8> {
 
 fn check(site: &Site, names: &[&str]) -> Vec<ImageFile> {
     let paths = names.iter().map(|name| site.path(name)).collect();
-    site.run(&CheckImages { paths, superseded: Vec::new() })
+    site.run(&CheckImages { paths, superseded: Vec::new(), jobs: Vec::new() })
 }
 
 #[test]
@@ -56,7 +56,8 @@ fn only_a_whole_image_is_one() {
 #[test]
 fn a_list_that_was_cut_is_no_answer() {
     let site = Site::new();
-    let command = CheckImages { paths: vec![site.path("a"), site.path("b")], superseded: Vec::new() };
+    let command =
+        CheckImages { paths: vec![site.path("a"), site.path("b")], superseded: Vec::new(), jobs: Vec::new() };
     let raw = site.raw_cut(&command, 10);
     assert!(remote::RemoteCommand::parse(&command, &raw).is_err());
 }
@@ -82,6 +83,7 @@ fn a_damaged_file_is_removed_once_its_replacement_is_whole() {
             file(1, "written since.sqsh"),
             file(1, "nowhere.sqsh"),
         ],
+        jobs: Vec::new(),
     };
     assert_eq!(site.run(&command), [ImageFile::Broken, ImageFile::Whole]);
     let left = ["old.sqsh", "without another.sqsh", "written since.sqsh"].map(|name| site.exists(name));

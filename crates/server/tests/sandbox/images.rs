@@ -71,9 +71,9 @@ impl Site {
 
     /// The Slurm jobs of all conversions of this database: id and state.
     fn conversions(&self) -> Vec<String> {
-        let ids = sql(&self.service.database_url, "select replace(id::text, '-', '') from image_conversions");
+        let ids = sql(&self.service.database_url, "select id from jobs where owner = ''");
         let rows = self.service.sandbox.login("sacct -X -n -P -o JobIDRaw,JobName,State -S now-1hours");
-        let ours = |row: &&str| ids.lines().any(|id| row.contains(&format!("tao-sqsh-{id}-")));
+        let ours = |row: &&str| ids.lines().any(|id| row.contains(&format!("tao-job-{id}")));
         rows.lines().filter(ours).map(str::to_owned).collect()
     }
 
@@ -99,7 +99,9 @@ impl Site {
     fn converting(&self, id: &str) -> Value {
         self.service.wait(id, "a conversion", |status| {
             status["phase"] == "converting_image"
-                && status["message"].as_str().is_some_and(|message| message.contains(" running on cpu"))
+                && status["message"]
+                    .as_str()
+                    .is_some_and(|message| message.contains(" has been converting the image "))
         })
     }
 }
@@ -165,7 +167,8 @@ fn a_service_killed_during_a_submission_converts_once() {
     let mut site = Site::new();
     let image = site.push(&site.name("killed"), "1", 1);
     let id = site.submit(&image, &json!({"require_sqsh": true}));
-    let looked = || sql(&site.service.database_url, "select count(*) from image_conversions where run > 0");
+    let looked =
+        || sql(&site.service.database_url, "select count(*) from jobs where owner = '' and attempt > 0");
     until("the intent", Duration::from_secs(30), || looked() == "1");
     site.service.kill();
     site.service.spawn();
@@ -188,7 +191,7 @@ fn a_missing_image_is_an_error_with_enroots_message_and_takes_no_node() {
     // The next job asks the registry again, because the image may have been pushed since.
     let usual = site.service.wait_ended(&site.submit(&missing, &json!({})));
     let message = usual["message"].as_str().unwrap();
-    assert!(message.contains("the image does not exist in its registry. enroot"), "{message}");
+    assert!(message.contains("the image does not exist in its registry. Job "), "{message}");
     assert_eq!(usual["slurm_job_id"], Value::Null, "it was never submitted either");
     site.conversions_of(2);
     assert_eq!(site.files(), Vec::<String>::new(), "no part of an image is left");
@@ -224,7 +227,7 @@ fn a_complete_image_file_is_reused_and_an_incomplete_one_is_converted_again() {
     assert_eq!(site.service.wait_ended(&id)["status"], "Done");
     let file = format!("{}/{}", site.cache, site.files()[0]);
     let inode = |site: &Site| site.service.sandbox.login(&format!("stat -c %i '{file}'"));
-    let (first, forget) = (inode(&site), "delete from image_conversions");
+    let (first, forget) = (inode(&site), "delete from cached_images; delete from jobs where owner = ''");
     sql(&site.service.database_url, forget);
     let id = site.submit(&image, &json!({"require_sqsh": true}));
     assert_eq!(site.service.wait_ended(&id)["status"], "Done");

@@ -86,6 +86,7 @@ impl Site {
             TrueJob {
                 name: job.label(),
                 owner,
+                image: job.image.clone(),
                 task,
                 executed: false,
                 state: None,

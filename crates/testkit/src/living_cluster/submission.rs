@@ -179,10 +179,12 @@ fn born(entry: &Submission) -> Born {
         let line = text.lines().find_map(|line| line.strip_prefix(name))?;
         Some(line.trim_matches('\'').to_owned()).filter(|word| !word.is_empty())
     };
-    // Its program, the image's name for Enroot, the file, and the parent of temporary directories.
+    // Of a conversion: the image's name for Enroot, the file, and the parent of temporary directories.
     let target = || {
-        let words = text.lines().find(|line| line.contains("/convert.sh "))?.split(' ');
-        Some(words.rev().nth(1)?.trim_matches('\'').to_owned())
+        let program = entry.files.iter().find(|file| file.path.as_str().ends_with("/command.sh"))?;
+        let program = String::from_utf8_lossy(&program.bytes);
+        let words = shlex::split(program.lines().next()?.split_once("; set -- ")?.1)?;
+        words.into_iter().nth(1)
     };
     let owner = || entry.key.name.as_str().strip_prefix("tao-job-")?.get(..36)?.parse::<Uuid>().ok();
     Born {

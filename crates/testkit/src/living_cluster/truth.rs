@@ -12,8 +12,10 @@ use super::plan::Word;
 pub struct TrueJob {
     /// Its name, with the index of a task.
     pub name: String,
-    /// The job of ours that it is a run of; none for the conversion of an image.
+    /// The job of ours that it is a run of.
     pub owner: Option<Uuid>,
+    /// The file that it makes, if it converts an image.
+    pub image: Option<String>,
     /// The task of that job.
     pub task: u32,
     /// Its batch script held the claim and ran the program.
@@ -56,17 +58,25 @@ impl Truth {
     pub(super) fn begins(&mut self, id: u32, is_over: bool) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         job.executed = true;
-        let (name, owner, task) = (job.name.clone(), job.owner, job.task);
+        let (name, owner, task, image) = (job.name.clone(), job.owner, job.task, job.image.clone());
         let by = self.executions.entry(name.clone()).or_default();
         by.insert(id);
         if by.len() > 1 {
             self.violations.push(format!("attempt {name} was run by several Slurm jobs: {by:?}"));
         }
         let Some(owner) = owner else { return };
-        let running = self.running.entry((owner, task)).or_default();
-        running.insert(id);
+        self.running.entry((owner, task)).or_default().insert(id);
+        // One that was taken beyond every bound may find the claim of its attempt free, and the next attempt under way.
+        let is_bounded = |id: &u32| self.jobs.get(id).is_some_and(|job| !self.is_beyond_bound(&job.name));
+        let makes = |id: &u32| self.jobs.get(id).is_some_and(|job| image.is_some() && job.image == image);
+        let running: Vec<_> = self.running[&(owner, task)].iter().copied().filter(is_bounded).collect();
+        let all = self.running.values().flatten().copied();
+        let making: Vec<_> = all.filter(is_bounded).filter(makes).collect();
         if running.len() > 1 {
             self.violations.push(format!("several runs of task {task} of job {owner} at once: {running:?}"));
+        }
+        if making.len() > 1 {
+            self.violations.push(format!("several conversions make {image:?} at once: {making:?}"));
         }
         if is_over && !self.is_beyond_bound(&name) {
             self.violations.push(format!("Slurm job {id} ({name}) began to run after the end of its job"));

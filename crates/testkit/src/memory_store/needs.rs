@@ -97,14 +97,17 @@ impl Tables {
 
     /// Whether a job needs this one and has not ended.
     pub(super) fn is_needed(&self, id: JobId) -> bool {
-        self.jobs.values().any(|row| row.needs(id) && row.job.phase != Phase::Ended)
+        self.jobs
+            .values()
+            .any(|row| (row.needs(id) || row.conversion == Some(id)) && row.job.phase != Phase::Ended)
     }
 
-    /// After each change of a row: a job that begins or ends wakes those that wait for it.
+    /// After each change of a row: a job that begins or ends wakes those that wait for it, and one that leaves its conversion may end it.
     pub(super) fn wake_needing(&mut self, id: JobId, before: Before, clock: Timestamp) {
         let Some(row) = self.jobs.get_mut(&id) else { return };
         let (phase, has_started, counts) = row.before();
         row.needs_met |= before.0 == Phase::Waiting && phase == Phase::Queued;
+        self.leave_conversion(id, before.0, clock);
         let turns = (before.0 == Phase::Ended) != (phase == Phase::Ended) || (!before.1 && has_started);
         let ended = |counts: Option<TaskCounts>| {
             counts.map(|TaskCounts { done, error, canceled, .. }| (done, error, canceled))
@@ -115,10 +118,12 @@ impl Tables {
         let mut woken = BTreeSet::new();
         let awaits = |row: &&mut JobRow| {
             row.job.phase != Phase::Ended
-                && (turns && row.job.phase == Phase::Waiting
+                && (turns && matches!(row.job.phase, Phase::Waiting | Phase::ConvertingImage)
                     || row.job.array.as_ref().is_some_and(ArrayState::follows_others))
         };
-        for row in self.jobs.values_mut().filter(|row| row.needs(id)).filter(awaits) {
+        for row in
+            self.jobs.values_mut().filter(|row| row.needs(id) || row.conversion == Some(id)).filter(awaits)
+        {
             row.due_at = Some(clock);
             row.job.version += 1;
             woken.insert((row.job.cluster.clone(), Lane::of(row.job.phase)));

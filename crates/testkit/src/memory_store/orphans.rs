@@ -2,11 +2,10 @@
 
 use std::collections::HashMap;
 
-use domain::{AttemptNo, ClusterName, ConversionState, JobId, Origin, Orphan, Phase, Record, Timestamp};
+use domain::{AttemptNo, ClusterName, JobId, Origin, Orphan, Phase, Record, Timestamp};
 use persistence::{OrphanRecords, PollLease, StoreError};
 use serde_json::json;
 use slurm::SlurmJobId;
-use uuid::Uuid;
 
 use super::{MemoryStore, Tables, is_held};
 
@@ -17,11 +16,7 @@ impl OrphanRecords for MemoryStore {
         origins: &[Origin],
     ) -> Result<HashMap<Origin, Record>, StoreError> {
         let tables = self.tables();
-        let record = |origin: &Origin| match origin {
-            Origin::Attempt { job, .. } => tables.record_of_job(cluster, *job),
-            Origin::Conversion { id, .. } => tables.record_of_conversion(cluster, *id),
-        };
-        Ok(origins.iter().map(|origin| (*origin, record(origin))).collect())
+        Ok(origins.iter().map(|origin| (*origin, tables.record_of(cluster, origin.job))).collect())
     }
 
     async fn record_orphans(
@@ -50,7 +45,7 @@ impl OrphanRecords for MemoryStore {
 }
 
 impl Tables {
-    fn record_of_job(&self, cluster: &ClusterName, id: JobId) -> Record {
+    fn record_of(&self, cluster: &ClusterName, id: JobId) -> Record {
         match self.jobs.get(&id) {
             None if self.deleted.contains(&id) => Record::Deleted,
             None => Record::None,
@@ -64,25 +59,6 @@ impl Tables {
                     slurm_id: newest.and_then(|attempt| attempt.slurm_id),
                 }
             }
-        }
-    }
-
-    fn record_of_conversion(&self, cluster: &ClusterName, id: Uuid) -> Record {
-        match self.conversions.get(&id).map(super::ConversionRow::conversion) {
-            None => Record::None,
-            Some(one) if one.cluster != *cluster => Record::Elsewhere,
-            Some(one) => Record::Known {
-                newest: one.run.as_ref().map(|run| run.no),
-                open: matches!(
-                    one.state,
-                    ConversionState::Submitting
-                        | ConversionState::SubmitUncertain
-                        | ConversionState::InQueue
-                        | ConversionState::Running
-                        | ConversionState::Finishing
-                ),
-                slurm_id: one.run.as_ref().and_then(|run| run.slurm_id),
-            },
         }
     }
 }

@@ -96,7 +96,7 @@ impl MemoryStore {
         let now = self.now();
         let mut tables = self.tables();
         let mut stored = HashSet::new();
-        let mut refused = Vec::new();
+        let (mut refused, mut changed) = (Vec::new(), Vec::new());
         for StepRecord { job, due_at } in steps {
             let Some(row) = tables.jobs.get_mut(&job.id) else { continue };
             let before = row.before();
@@ -125,7 +125,11 @@ impl MemoryStore {
             row.changed_from(stage);
             refused.extend(row.broken_rule().map(|rule| format!("{}: {rule}", job.id)));
             stored.insert(job.id);
-            tables.wake_needing(job.id, before, now);
+            changed.push((job.id, before));
+        }
+        // As the triggers of the schema, which see all rows of a statement as it leaves them.
+        for (id, before) in changed {
+            tables.wake_needing(id, before, now);
         }
         tables.refused.extend(refused);
         tables.turns.extend(stored.iter().map(|id| Turn::Used(Right::Step(*id), lease.token)));

@@ -165,7 +165,6 @@ impl Tables {
 
     pub(super) fn delete(&mut self, id: JobId) {
         self.jobs.remove(&id);
-        self.waits.remove(&id);
         self.deleted.insert(id);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use domain::{ArrayState, Attempt, DesiredState, Job, Phase, Run, Secrets, TaskOutcome, Timestamp};
+use domain::{ArrayState, Attempt, DesiredState, Job, JobId, Phase, Run, Secrets, TaskOutcome, Timestamp};
 use persistence::JobEvent;
 use serde_json::{Map, Value};
 use slurm::TaskSet;
@@ -30,6 +30,8 @@ pub(super) struct JobRow {
     pub(super) events: Vec<JobEvent>,
     /// It does not wait for other jobs again.
     pub(super) needs_met: bool,
+    /// The job that converts its image, while it waits for it.
+    pub(super) conversion: Option<JobId>,
     /// How many removals of its files have failed.
     pub(super) purges_failed: u32,
 }
@@ -62,6 +64,7 @@ impl JobRow {
             request_hash,
             events: Vec::new(),
             needs_met: false,
+            conversion: None,
             purges_failed: 0,
         };
         row.record_transition();

@@ -10,8 +10,6 @@ use super::MemoryStore;
 pub enum Right {
     /// To take a step of a job.
     Step(JobId),
-    /// To take a step of the conversion of an image.
-    Conversion(Uuid),
     /// To poll the only cluster.
     Poll,
 }

@@ -8,14 +8,13 @@ mod quiet;
 use std::{collections::HashSet, time::Duration};
 
 use chrono::TimeDelta;
-use domain::{ActiveJob, Conversion, JobId, Timestamp, observe_conversion};
+use domain::{ActiveJob, JobId, Timestamp};
 use persistence::{ActiveArray, PollLease, PollResult, WorkStore};
 use remote::{PollAnswer, RemoteCommand as _, SqueueOutcome};
 
 use crate::{
     Result,
     cluster_runtime::{OVERTAKEN, Runtime},
-    conversions::say,
     keep_alive::keep_alive,
     link::cluster_link::{ClusterLink, LinkError},
     pace::{LastPoll, jittered},
@@ -55,18 +54,17 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         let jobs = self.store.active_jobs(cluster).await?;
         let mut arrays = self.store.active_arrays(cluster).await?;
         arrays.retain(|array| array.job.attempts_in_slurm().next().is_some());
-        let conversions = self.store.active_conversions(cluster).await?;
         if !self.is_still_meant(runtime).await? {
             self.store.record_poll(&lease, PollResult::Idle, OVERTAKEN, self.clock.now()).await?;
             return Ok(None);
         }
-        let idle = jobs.is_empty() && arrays.is_empty() && conversions.is_empty();
+        let idle = jobs.is_empty() && arrays.is_empty();
         if idle && !is_orphan_poll_due(&lease, self.clock.now()) {
             self.store.record_poll(&lease, PollResult::Idle, pace.min, self.clock.now()).await?;
             return Ok(Some(pace.min));
         }
         let began = tokio::time::Instant::now();
-        let question = question(&jobs, &arrays, &conversions, lease.polled_at, self.clock.now());
+        let question = question(&jobs, &arrays, lease.polled_at, self.clock.now());
         let duration = self.settings.lease;
         let extend = || self.store.extend_poll(&lease, duration);
         let link = &runtime.target.link;
@@ -102,15 +100,12 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         };
         let orphans = self.look_for_orphans(runtime, &lease, &question, &answer, now).await?;
         let results = PollResults::new(answer, lease.unreachable_for(now));
-        let moved = self.compare_conversions(&conversions, &results, now);
-        self.store.record_observed_conversions(cluster, &moved).await?;
         let counts = self.compare_jobs(runtime, &lease, &jobs, &results, now).await?;
         let tasks = self.compare_tasks(runtime, &lease, &arrays, &results, now).await?;
         let young = |at: Option<Timestamp>| at.is_some_and(|at| now - at < YOUNG);
         let pieces = arrays.iter().map(|array| array.job.attempt.as_ref()?.submitted_at);
-        let mut submitted =
-            jobs.iter().map(|job| job.submitted_at).chain(conversions.iter().map(submitted_at)).chain(pieces);
-        let lively = counts.changed > 0 || tasks > 0 || !moved.is_empty() || submitted.any(young);
+        let mut submitted = jobs.iter().map(|job| job.submitted_at).chain(pieces);
+        let lively = counts.changed > 0 || tasks > 0 || submitted.any(young);
         let next = pace.after(LastPoll { interval, took, lively }).max(budget_pace);
         let waited = jittered(next, fraction(self.ids.lease().as_u128()));
         self.store.record_poll(&lease, PollResult::Answered, waited, now).await?;
@@ -121,9 +116,6 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         metrics::counter!("tao_slurm_polls_total", "cluster" => cluster.to_string(), "outcome" => "answered")
             .increment(1);
         self.cancel_orphans(runtime, orphans).await;
-        if !moved.is_empty() {
-            runtime.wake_lanes();
-        }
         Ok(Some(next))
     }
 
@@ -184,25 +176,6 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         }
         Ok(count)
     }
-
-    fn compare_conversions(
-        &self,
-        conversions: &[Conversion],
-        results: &PollResults,
-        now: Timestamp,
-    ) -> Vec<Conversion> {
-        // A clock that is off by more than a day is broken.
-        let ahead = results.answer.remote_time.saturating_sub(now.timestamp()).clamp(-86_400, 86_400);
-        let ahead = TimeDelta::seconds(ahead);
-        let moved = conversions.iter().filter_map(|conversion| {
-            let run = conversion.run.as_ref()?;
-            let observation = results.of(run.slurm_id?, run.token.as_str());
-            let next = observe_conversion(conversion, &observation, ahead, &self.settings.graces, now)?;
-            say(&next);
-            Some(next)
-        });
-        moved.collect()
-    }
 }
 
 /// The numbers of jobs in a poll.
@@ -222,10 +195,6 @@ fn with_queue(answer: Result<PollAnswer, LinkError>) -> Result<PollAnswer, (Stri
         SqueueOutcome::Answered(_) => Ok(answer),
         SqueueOutcome::Failed(failure) => Err((failure.excerpt.clone(), false)),
     }
-}
-
-fn submitted_at(conversion: &Conversion) -> Option<Timestamp> {
-    conversion.run.as_ref().and_then(|run| run.submitted_at)
 }
 
 /// A number from 0 to 1 out of random bits.

@@ -1,6 +1,6 @@
 //! Takes steps: leases due jobs, sorts them by the step that `domain` plans, and carries the steps out.
 
-use domain::{ClusterName, Job, JobId, Phase, Step, Urgency, plan};
+use domain::{ClusterName, Job, JobId, Step, Urgency, plan};
 use persistence::{Lane, Lease, LeaseTerms, WorkStore};
 use slurm::TraceParent;
 use traces::Steps;
@@ -88,13 +88,6 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         turn: Option<Turn<'_>>,
     ) -> Result {
         let now = self.clock.now();
-        let gone: Vec<_> = sorted
-            .end
-            .iter()
-            .chain(&sorted.pause)
-            .filter(|job| job.phase == Phase::ConvertingImage)
-            .map(|job| job.id)
-            .collect();
         let ended = sorted.end.iter().map(|job| (job, job.canceled_locally(now)));
         let paused = sorted.pause.iter().map(|job| (job, job.paused_locally(now)));
         let (staged, bare): (Vec<_>, Vec<_>) =
@@ -104,7 +97,6 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         self.record(lease, &bare).await?;
         let staged = staged.into_iter().map(|(before, job)| Unsubmitted::new(before, done(job, None)));
         self.record_unsubmitted(runtime, lease, staged.collect()).await?;
-        self.store.recheck_conversions(&runtime.target.cluster.name, &gone).await?;
         self.store.put_off(lease, &sorted.rest, None).await?;
         unless_empty(sorted.wait, |jobs| self.await_needs(lease, jobs)).await?;
         // One remote command for each kind, side by side.

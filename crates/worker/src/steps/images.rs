@@ -1,23 +1,37 @@
 //! Decides before a submission whether a job runs from the cached file of its image or from the image itself.
 //!
-//! This file sends no command. A missing cached file is the task of the image's conversion (`conversions`), which wakes the
-//! jobs that wait for it.
+//! A missing file is made by a job of the service. The jobs that want it wait: they need that job, and are due again when it begins
+//! and when it ends.
 
-use std::{collections::HashMap, time::Duration};
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    error::Error as _,
+};
 
 use chrono::TimeDelta;
 use domain::{
-    Attempt, Conversion, ImageChoice, ImageRef, Job, JobId, LaunchImage, Phase, Transition, cached_image,
-    choose_image, run_unconverted, wants_fresh,
+    Attempt, CachedImage, Conversion, ImageChoice, ImageRef, Job, JobId, LaunchImage, Looked, Phase,
+    Timestamp, Transition, cached_image, choose_image, conversion_job, run_unconverted,
 };
-use persistence::{ImageRequest, Lease, StepRecord, WorkStore};
+use persistence::{ImageRecord, ImageRequest, Lease, StepRecord, Wait, WorkStore};
+use remote::{CheckImages, Superseded};
+use slurm::RemotePath;
 
 use crate::{
-    Result, cluster_runtime::Runtime, link::cluster_link::ClusterLink, steps::record::done, worker::Worker,
+    Result,
+    cluster_runtime::Runtime,
+    link::cluster_link::{ClusterLink, LinkError},
+    steps::record::done,
+    worker::Worker,
 };
 
-/// The retry interval in case a wake-up was lost.
-const LOOK_AGAIN: Duration = Duration::from_secs(30);
+/// After a look without an answer.
+const TRY_AGAIN: TimeDelta = TimeDelta::seconds(5);
+/// In case this worker dies.
+const LOOK_AGAIN: TimeDelta = TimeDelta::seconds(30);
+const CHECKING: &str = "Checking the cache for the image.";
+/// What is stored of the image is malformed: a person has to correct it.
+const UNREADABLE: &str = "what the service has stored about its conversion cannot be read";
 
 /// Jobs whose image is decided, and the images of jobs that use the cache.
 pub(crate) struct Settled {
@@ -25,17 +39,22 @@ pub(crate) struct Settled {
     pub(crate) images: HashMap<JobId, LaunchImage>,
 }
 
-/// Jobs that cannot be submitted yet.
+/// What a step knows of the images that its jobs want, by their paths.
 #[derive(Default)]
-struct Unsettled {
-    waiting: Vec<StepRecord>,
-    /// Jobs that wait already, with the same message.
-    unchanged: Vec<Job>,
-    refused: Vec<StepRecord>,
+struct Known {
+    images: BTreeMap<String, CachedImage>,
+    /// Why nothing could be learned of an image, and when to look again.
+    unknown: BTreeMap<String, (String, Timestamp)>,
+    /// Those that have to be converted into this file.
+    missing: BTreeMap<String, RemotePath>,
+    /// Those that are to be stored.
+    changed: HashSet<String>,
+    /// Those that cannot be converted, and why.
+    hopeless: BTreeMap<String, String>,
 }
 
 impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
-    /// Separates the jobs whose image must be converted first: they wait until the conversion wakes them.
+    /// Separates the jobs that have to wait for their image.
     pub(crate) async fn settle_images(
         &self,
         runtime: &Runtime<L>,
@@ -48,25 +67,18 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         if requests.is_empty() {
             return Ok(settled);
         }
-        let cluster = &runtime.target.cluster.name;
-        let plain: Vec<ImageRequest> =
-            requests.values().filter_map(|request| request.as_ref().ok()).cloned().collect();
-        let found = self.store.request_images(cluster, &plain).await?;
+        let (wanting, rest) =
+            std::mem::take(&mut settled.jobs).into_iter().partition(|job| requests.contains_key(&job.id));
+        settled.jobs = rest;
+        let wanting: Vec<Job> = wanting;
+        let known = self.learn_of_images(runtime, &wanting, &requests).await?;
+        let minutes = runtime.target.cluster.images.conversion_minutes;
         let now = self.clock.now();
-        let (mut unsettled, mut reopened, mut waiters) = (Unsettled::default(), Vec::new(), Vec::new());
-        for job in std::mem::take(&mut settled.jobs) {
-            let Some(request) = requests.get(&job.id) else {
-                settled.jobs.push(job);
-                continue;
-            };
-            let conversion = match request {
-                Ok(request) => found.iter().find(|conversion| conversion.cache_path == request.cache_path),
-                Err(_) => None,
-            };
-            let choice = match (request, conversion) {
-                (Ok(_), Some(conversion)) => choose_image(&job, conversion, now),
-                (Ok(request), None) => run_unconverted(&job, &request.image, UNREADABLE),
-                (Err((image, why)), _) => run_unconverted(&job, image, why),
+        let (mut steps, mut waits) = (Vec::<StepRecord>::new(), Vec::new());
+        for job in wanting {
+            let choice = match &requests[&job.id] {
+                Ok(request) => known.choose(&job, request, minutes, now),
+                Err((image, why)) => run_unconverted(&job, image, why),
             };
             match choice {
                 ImageChoice::Launch(image) => {
@@ -74,60 +86,161 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                     settled.jobs.push(job);
                 }
                 ImageChoice::Refused { message } => {
+                    // It has no open attempt, so it has nothing on the cluster.
                     let Transition { job, due_at } = job.unstageable(&message, now);
-                    unsettled.refused.push(done(job, due_at));
+                    steps.push(done(job, due_at));
                 }
-                ImageChoice::Wait { message, reopen } => {
-                    if let Some(conversion) = conversion {
-                        if reopen {
-                            reopened.push(conversion);
-                        }
-                        waiters.push((job.id, conversion));
-                    }
-                    unsettled.wait(job, message, now + TimeDelta::seconds(30));
+                ImageChoice::Wait { conversion, message, until } => {
+                    waits.push(Wait { job: job.id, conversion, until });
+                    // Until its need is stored.
+                    steps.push(waiting(job, message, now + LOOK_AGAIN));
+                }
+                // Somebody else has learned something meanwhile, or there is another place to look at.
+                ImageChoice::Look | ImageChoice::Convert(_) => {
+                    let path = requests[&job.id].as_ref().map(|request| request.cache_path.as_str());
+                    let unknown = path.ok().and_then(|path| known.unknown.get(path)).cloned();
+                    let (message, at) = unknown.unwrap_or_else(|| (CHECKING.to_owned(), now));
+                    steps.push(waiting(job, message, at));
                 }
             }
         }
-        self.store_waiting(lease, unsettled, &waiters).await?;
-        reopened.sort_unstable_by_key(|conversion| conversion.id);
-        reopened.dedup_by_key(|conversion| conversion.id);
-        self.store.reopen_conversions(cluster, &reopened).await?;
-        if !reopened.is_empty() {
+        self.record(lease, &steps).await?;
+        self.store.await_conversions(&runtime.target.cluster.name, &waits, now).await?;
+        if !steps.is_empty() {
             runtime.wake_lanes();
         }
         Ok(settled)
     }
 
-    async fn store_waiting(
+    /// Looks at the files that have to be looked at, and begins the conversions that are needed.
+    async fn learn_of_images(
         &self,
-        lease: &Lease,
-        unsettled: Unsettled,
-        waiters: &[(JobId, &Conversion)],
-    ) -> Result {
-        // These jobs have no open attempt, so they have nothing on the cluster.
-        self.record(lease, &unsettled.refused).await?;
-        if waiters.is_empty() {
-            return Ok(());
+        runtime: &Runtime<L>,
+        jobs: &[Job],
+        requests: &HashMap<JobId, CacheRequest>,
+    ) -> Result<Known> {
+        let cluster = &runtime.target.cluster;
+        let wanted: Vec<(&Job, &ImageRequest)> =
+            jobs.iter().filter_map(|job| Some((job, requests[&job.id].as_ref().ok()?))).collect();
+        let plain: Vec<ImageRequest> = wanted.iter().map(|(_, request)| (*request).clone()).collect();
+        let images = self.store.request_images(&cluster.name, &plain).await?;
+        let mut known = Known::default();
+        known.images.extend(images.into_iter().map(|image| (image.cache_path.to_string(), image)));
+        let minutes = cluster.images.conversion_minutes;
+        self.look(runtime, &wanted, &mut known).await;
+        let now = self.clock.now();
+        for (job, request) in &wanted {
+            let path = request.cache_path.as_str();
+            if let ImageChoice::Convert(target) = known.choose(job, request, minutes, now) {
+                known.missing.entry(path.to_owned()).or_insert(target);
+            }
         }
-        self.record(lease, &unsettled.waiting).await?;
-        self.store.put_off(lease, &unsettled.unchanged, Some(LOOK_AGAIN)).await?;
-        self.store.wake_changed(waiters).await
+        for (path, target) in std::mem::take(&mut known.missing) {
+            let Some(image) = known.images.get_mut(&path) else { continue };
+            image.conversion = Some(Conversion::begun(JobId::new(self.ids.job()), target, now));
+            known.changed.insert(path);
+        }
+        let mut records = Vec::new();
+        for path in &known.changed {
+            let Some(image) = known.images.get_mut(path) else { continue };
+            let begun = image.conversion.clone();
+            let conversion = begun.map(|begun| conversion_job(begun.job, image, &begun.target, cluster, now));
+            let conversion = conversion.transpose().unwrap_or_else(|error| {
+                let why = error.source().map_or_else(|| error.to_string(), |why| format!("{error}: {why}"));
+                known.hopeless.insert(path.clone(), why);
+                image.conversion = None;
+                None
+            });
+            records.push(ImageRecord { image: image.clone(), conversion });
+        }
+        let stored = self.store.record_images(&cluster.name, &records).await?;
+        for ImageRecord { image, conversion } in &records {
+            if !stored.contains(&image.cache_path) {
+                known.images.remove(image.cache_path.as_str());
+                known.unknown.insert(image.cache_path.to_string(), (CHECKING.to_owned(), now));
+            } else if let Some(job) = conversion {
+                tracing::info!(image = %image.image, job.id = %job.id, "the image is to be converted");
+            }
+        }
+        Ok(known)
+    }
+
+    /// Looks at the files of images: one remote command for all of them.
+    async fn look(&self, runtime: &Runtime<L>, wanted: &[(&Job, &ImageRequest)], known: &mut Known) {
+        let minutes = runtime.target.cluster.images.conversion_minutes;
+        let now = self.clock.now();
+        let (mut command, mut places) = (CheckImages::default(), Vec::<String>::new());
+        for (job, request) in wanted {
+            let path = request.cache_path.as_str();
+            let Some(image) = known.images.get(path) else { continue };
+            if choose_image(job, image, minutes, now) != ImageChoice::Look {
+                continue;
+            }
+            let place = places.iter().position(|known| known == path).unwrap_or_else(|| {
+                let (by, known_at) = (places.len(), image.damaged_at.unwrap_or_default().timestamp());
+                let superseded = image.superseded().iter().cloned();
+                command.superseded.extend(superseded.map(|path| Superseded { by, known_at, path }));
+                command.paths.push(image.place().clone());
+                places.push(path.to_owned());
+                by
+            });
+            command.jobs.push((job.id.get(), place));
+        }
+        if places.is_empty() {
+            return;
+        }
+        let answer = runtime.target.link.call(&command).await;
+        let now = self.clock.now();
+        let found = match answer {
+            Ok(found) => found,
+            Err(error) => {
+                let wait = match error {
+                    LinkError::OverBudget { wait } => TimeDelta::from_std(wait).unwrap_or(TRY_AGAIN),
+                    _ => TRY_AGAIN,
+                };
+                tracing::warn!(error = %error, "the files of images could not be looked at");
+                let why = format!("The image cannot be looked for at the moment: {error}");
+                known.unknown.extend(places.into_iter().map(|path| (path, (why.clone(), now + wait))));
+                return;
+            }
+        };
+        for (path, found) in places.into_iter().zip(found) {
+            let Some(image) = known.images.get_mut(&path) else { continue };
+            match image.looked(found, minutes, &self.settings.graces, now) {
+                Looked::Again(at) => {
+                    known.unknown.insert(path, (CHECKING.to_owned(), at));
+                }
+                Looked::Known(next) => {
+                    *image = next;
+                    known.changed.insert(path);
+                }
+                Looked::Missing(next) => {
+                    known.missing.insert(path.clone(), next.cache_path.clone());
+                    *image = next;
+                    known.changed.insert(path);
+                }
+            }
+        }
     }
 }
 
-impl Unsettled {
-    fn wait(&mut self, job: Job, message: String, until: domain::Timestamp) {
-        if job.phase == Phase::ConvertingImage && job.message == message {
-            self.unchanged.push(job);
-        } else {
-            let waiting = Job { phase: Phase::ConvertingImage, message, ..job };
-            self.waiting.push(done(waiting, Some(until)));
+impl Known {
+    fn choose(&self, job: &Job, request: &ImageRequest, minutes: u32, now: Timestamp) -> ImageChoice {
+        let path = request.cache_path.as_str();
+        if let Some(why) = self.hopeless.get(path) {
+            return run_unconverted(job, &request.image, why);
+        }
+        match self.images.get(path) {
+            _ if self.unknown.contains_key(path) => ImageChoice::Look,
+            Some(image) => choose_image(job, image, minutes, now),
+            None => run_unconverted(job, &request.image, UNREADABLE),
         }
     }
 }
 
-/// The row of the image's conversion is malformed: a person has to correct it.
-const UNREADABLE: &str = "what the service has stored about its conversion cannot be read";
+fn waiting(job: Job, message: String, until: Timestamp) -> StepRecord {
+    done(Job { phase: Phase::ConvertingImage, message, ..job }, Some(until))
+}
 
 /// A job's request to the cache; or its image, and why the cache cannot hold it.
 type CacheRequest = Result<ImageRequest, (ImageRef, String)>;
@@ -139,7 +252,7 @@ fn cache_request<L>(runtime: &Runtime<L>, job: &Job) -> Option<CacheRequest> {
     }
     let image = cached_image(&job.spec)?.clone();
     let request = match runtime.target.cluster.images.cache_dir.join(&image.cache_file_name()) {
-        Ok(cache_path) => Ok(ImageRequest { job: job.id, cache_path, image, fresh: wants_fresh(&job.spec) }),
+        Ok(cache_path) => Ok(ImageRequest { job: job.id, cache_path, image }),
         Err(error) => Err((image, error.to_string())),
     };
     Some(request)

@@ -92,7 +92,7 @@ const ROUNDS: usize = 40;
 impl Run {
     /// Begins a life in an empty database.
     async fn begin(pool: &PgPool, life: Life) -> Self {
-        let clean = "truncate jobs, deleted_jobs, cluster_polls, image_conversions cascade";
+        let clean = "truncate jobs, deleted_jobs, cluster_polls, cached_images cascade";
         sqlx::raw_sql(clean).execute(pool).await.unwrap();
         let clock = Arc::new(HandClock::new());
         let mut job = Job { created_at: clock.now(), ..command_job(1) };
@@ -154,7 +154,7 @@ impl Run {
     /// Whoever held a lease is dead by now, and what was put off is due.
     async fn let_time_pass(&self) {
         self.clock.advance(TimeDelta::seconds(30));
-        for table in ["jobs", "image_conversions", "cluster_polls"] {
+        for table in ["jobs", "cluster_polls"] {
             let passed = format!(
                 "update {table} set due_at = case when due_at is null then null else now() - interval '1 second' end,
                      lease_expires_at = lease_expires_at - interval '1 hour'"
@@ -210,11 +210,13 @@ impl Run {
 
     /// A conversion that Slurm has makes its image.
     async fn convert(&self) {
-        let token: Option<String> =
-            sqlx::query_scalar("select token from image_conversions where slurm_job_id is not null")
-                .fetch_optional(&self.pool)
-                .await
-                .unwrap();
+        let token: Option<String> = sqlx::query_scalar(
+            "select a.token from slurm_metadata a join jobs j on j.id = a.job_id where j.owner = '' and a.slurm_job_id is not null
+             order by a.attempt desc limit 1",
+        )
+        .fetch_optional(&self.pool)
+        .await
+        .unwrap();
         if let (Some(name), Some(image)) = (token, &self.job.spec.image) {
             self.fake.set_state(&name, &SlurmState::Completed, Some(0));
             let image: domain::ImageRef = image.to_string().parse().unwrap();
@@ -250,7 +252,6 @@ async fn round(worker: &Worker<Link, GatedStore<Store, Boundaries>>) {
     for lane in [Lane::Submit, Lane::Follow] {
         Box::pin(worker.take_steps(&runtime, lane, None)).await.unwrap();
     }
-    Box::pin(worker.take_conversions(&runtime)).await.unwrap();
     worker.poll_if_due(&runtime, Duration::ZERO).await.unwrap();
 }
 

@@ -1,4 +1,4 @@
-//! Conversions against the fake cluster and a real Postgres.
+//! Images and their conversions against the fake cluster and a real Postgres.
 
 use domain::{ImagePolicy, ImageRef};
 use remote::ImageFile;
@@ -31,40 +31,35 @@ fn cached() -> String {
 }
 
 impl Bench {
-    async fn convert(&self) -> usize {
-        Box::pin(self.worker.take_conversions(&self.runtime)).await.unwrap()
-    }
-
-    /// The conversion has been submitted, and nothing more. Returns its name in Slurm.
+    /// Jobs begin to wait, and the conversion has been submitted. Returns its name in Slurm.
     async fn conversion(&self) -> String {
         self.step(Lane::Submit).await;
-        self.convert().await;
-        self.convert().await;
-        self.token().await
+        self.step(Lane::Submit).await;
+        self.converting().await.attempt.unwrap().token.to_string()
     }
 
-    async fn token(&self) -> String {
-        sqlx::query_scalar("select token from image_conversions").fetch_one(&self.pool).await.unwrap()
+    /// The job that converts the image.
+    async fn converting(&self) -> Job {
+        let id: uuid::Uuid =
+            sqlx::query_scalar("select conversion from cached_images where conversion is not null")
+                .fetch_one(&self.pool)
+                .await
+                .unwrap();
+        self.job(JobId::new(id)).await
     }
 
-    async fn state(&self) -> String {
-        sqlx::query_scalar("select state from image_conversions").fetch_one(&self.pool).await.unwrap()
+    /// Where the conversion makes its file.
+    async fn target(&self) -> String {
+        sqlx::query_scalar("select target from cached_images").fetch_one(&self.pool).await.unwrap()
     }
 
-    async fn make_conversions_due(&self) {
-        sqlx::raw_sql("update image_conversions set due_at = now() where due_at is not null")
-            .execute(&self.pool)
-            .await
-            .unwrap();
-    }
-
-    /// The conversion ends with this code, and this is at its place.
+    /// The conversion ends with this code, and this is at the place of its file. The jobs that wait for it go on.
     async fn end_conversion(&self, name: &str, code: u8, file: ImageFile) {
         let state = if code == 0 { SlurmState::Completed } else { SlurmState::Failed };
         self.fake.set_state(name, &state, Some(code));
-        self.fake.put_image(&cached(), file);
+        self.fake.put_image(&self.target().await, file);
         self.poll().await;
-        self.convert().await;
+        self.step(Lane::Follow).await;
         self.step(Lane::Submit).await;
     }
 
@@ -86,24 +81,26 @@ async fn many_jobs_of_one_image_are_one_conversion(pool: PgPool) {
     }
     let name = bench.conversion().await;
     assert_eq!(bench.fake.submissions(&name), 1);
-    bench.step(Lane::Submit).await;
+    let by = bench.converting().await.id;
     for id in &ids {
         let job = bench.job(*id).await;
         assert_eq!((job.status, job.phase), (Status::Pending, Phase::ConvertingImage));
-        assert!(job.message.contains("Slurm job 1 is waiting for a node"), "{}", job.message);
+        assert!(job.message.contains(&format!("Waits for job {by}, which is to convert")), "{}", job.message);
     }
-    bench.fake.set_state(&name, &SlurmState::Running, None);
+    bench.fake.run_on(&name, "node01");
     bench.poll().await;
     bench.step(Lane::Submit).await;
-    assert!(bench.job(ids[0]).await.message.contains("Slurm job 1 has been running on node01 since"));
+    let message = bench.job(ids[0]).await.message;
+    assert!(message.contains(&format!("Job {by} has been converting the image")), "{message}");
 
     bench.end_conversion(&name, 0, ImageFile::Whole).await;
     for id in &ids {
         assert_eq!(bench.status(*id).await.1, Phase::InQueue);
         assert!(bench.script(*id).await.contains(&cached()));
     }
-    assert_eq!((bench.state().await.as_str(), bench.fake.submissions(&name)), ("ready", 1));
-    assert_eq!(bench.convert().await, 0, "and nothing of it is due any more");
+    assert_eq!(bench.fake.submissions(&name), 1);
+    assert_eq!(bench.job(by).await.status, Status::Done);
+    assert_eq!(bench.step(Lane::Submit).await, 0, "and nothing of it is due any more");
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
@@ -115,66 +112,7 @@ async fn a_file_of_an_image_and_a_job_that_wants_none_are_never_converted(pool: 
     bench.step(Lane::Submit).await;
     assert_eq!((bench.status(file).await.1, bench.status(plain).await.1), (Phase::InQueue, Phase::InQueue));
     assert!(bench.script(plain).await.contains("--container-image='registry.example#a/b:1'"));
-    assert_eq!((bench.convert().await, bench.fake.commands()), (0, 1));
-}
-
-#[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn a_conversion_whose_answer_was_lost_is_found_and_never_submitted_again(pool: PgPool) {
-    let bench = Bench::new(pool);
-    let id = bench.accept(converted(1)).await;
-    bench.step(Lane::Submit).await;
-    bench.convert().await;
-    bench.fake.plan_fault(Fault::ReplyLost);
-    bench.convert().await;
-    assert_eq!(bench.state().await, "submit_uncertain");
-    bench.convert().await;
-    let name = bench.token().await;
-    assert_eq!((bench.state().await.as_str(), bench.fake.submissions(&name)), ("in_queue", 1));
-    bench.end_conversion(&name, 0, ImageFile::Whole).await;
-    assert_eq!(bench.status(id).await.1, Phase::InQueue);
-}
-
-#[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn a_worker_that_died_while_it_submitted_a_conversion_leaves_one(pool: PgPool) {
-    let bench = Bench::new(pool);
-    bench.accept(converted(1)).await;
-    let name = bench.conversion().await;
-    // As a crash between the answer and its record leaves it.
-    sqlx::raw_sql(
-        "update image_conversions set state = 'submitting', slurm_job_id = null, submitted_at = null, due_at = now()",
-    )
-    .execute(&bench.pool)
-    .await
-    .unwrap();
-    bench.fake.plan_fault(Fault::Unreachable);
-    bench.convert().await;
-    assert_eq!(
-        bench.state().await,
-        "submit_uncertain",
-        "that nothing was sent now says nothing about before"
-    );
-    bench.convert().await;
-    assert_eq!((bench.state().await.as_str(), bench.fake.submissions(&name)), ("in_queue", 1));
-}
-
-#[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn a_conversion_that_died_after_its_claim_is_sent_again_once_absence_is_proved(pool: PgPool) {
-    let bench = Bench::new(pool);
-    bench.accept(converted(1)).await;
-    bench.step(Lane::Submit).await;
-    bench.convert().await;
-    bench.fake.plan_fault(Fault::DiesAfterClaim);
-    bench.convert().await;
-    let name = bench.token().await;
-    for wait in [1, 100, 150, 11] {
-        assert_eq!(bench.state().await, "submit_uncertain");
-        bench.clock.advance(TimeDelta::seconds(wait));
-        bench.make_conversions_due().await;
-        bench.convert().await;
-    }
-    assert_eq!((bench.state().await.as_str(), bench.fake.submissions(&name)), ("submitting", 0));
-    bench.convert().await;
-    assert_eq!((bench.state().await.as_str(), bench.fake.submissions(&name)), ("in_queue", 1));
+    assert_eq!((bench.step(Lane::Submit).await, bench.fake.commands()), (0, 1));
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
@@ -217,7 +155,11 @@ async fn an_image_that_its_registry_does_not_have_takes_no_gpu(pool: PgPool) {
     for id in [id, strict] {
         let job = bench.job(id).await;
         assert_eq!((job.status, job.attempt), (Status::Error, None));
-        assert!(job.message.contains("the image does not exist in its registry. enroot"), "{}", job.message);
+        assert!(
+            job.message.contains("cannot be used: the image does not exist in its registry. Job "),
+            "{}",
+            job.message
+        );
     }
     // It may have been pushed since.
     let later = bench.accept(converted(3)).await;
@@ -232,11 +174,26 @@ async fn a_refused_conversion_says_what_slurm_says(pool: PgPool) {
     let bench = Bench::new(pool);
     bench.fake.refuse(Some((FailureClass::Permanent, "invalid partition specified: cpu")));
     let id = bench.accept(required(1)).await;
-    bench.conversion().await;
-    bench.step(Lane::Submit).await;
+    for _ in 0..3 {
+        bench.step(Lane::Submit).await;
+    }
     let job = bench.job(id).await;
     assert_eq!(job.status, Status::Error);
     assert!(job.message.contains("invalid partition specified: cpu"), "{}", job.message);
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn an_image_that_cannot_be_looked_for_is_looked_for_again(pool: PgPool) {
+    let bench = Bench::new(pool);
+    let id = bench.accept(converted(1)).await;
+    bench.fake.plan_fault(Fault::Unreachable);
+    bench.step(Lane::Submit).await;
+    let job = bench.job(id).await;
+    assert_eq!(job.phase, Phase::ConvertingImage);
+    assert!(job.message.contains("cannot be looked for at the moment: "), "{}", job.message);
+    bench.make_due().await;
+    bench.conversion().await;
+    assert_eq!(bench.status(id).await.1, Phase::ConvertingImage);
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
@@ -244,15 +201,36 @@ async fn a_dead_node_is_no_fault_of_the_image(pool: PgPool) {
     let bench = Bench::new(pool);
     let id = bench.accept(required(1)).await;
     let first = bench.conversion().await;
+    bench.fake.run_on(&first, "node01");
+    bench.poll().await;
     bench.fake.set_state(&first, &SlurmState::NodeFail, None);
     bench.poll().await;
-    for _ in 0..3 {
-        bench.convert().await;
-    }
-    let second = bench.token().await;
+    bench.step(Lane::Follow).await;
+    bench.make_due().await;
+    bench.step(Lane::Submit).await;
+    let second = bench.converting().await.attempt.unwrap().token.to_string();
     assert_ne!(first, second);
     bench.end_conversion(&second, 0, ImageFile::Whole).await;
+    let job = bench.job(id).await;
+    assert_eq!(job.phase, Phase::InQueue, "{}", job.message);
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn a_conversion_that_does_not_begin_is_waited_for_no_longer_than_an_hour(pool: PgPool) {
+    let bench = Bench::new(pool);
+    let (id, strict) = (bench.accept(converted(1)).await, bench.accept(required(2)).await);
+    bench.conversion().await;
+    let conversion = bench.converting().await.id;
+    bench.clock.advance(TimeDelta::minutes(59));
+    bench.make_due().await;
+    bench.step(Lane::Submit).await;
+    assert_eq!(bench.status(id).await.1, Phase::ConvertingImage);
+    bench.clock.advance(TimeDelta::minutes(1));
+    bench.make_due().await;
+    bench.step(Lane::Submit).await;
     assert_eq!(bench.status(id).await.1, Phase::InQueue);
+    assert!(bench.job(strict).await.message.contains("its Slurm job was pending for an hour"));
+    assert_eq!(bench.job(conversion).await.desired, domain::DesiredState::Cancel);
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
@@ -260,24 +238,27 @@ async fn a_job_canceled_while_its_image_is_converted_ends_at_once(pool: PgPool) 
     let bench = Bench::new(pool);
     let (first, second) = (bench.accept(converted(1)).await, bench.accept(converted(2)).await);
     let name = bench.conversion().await;
+    let conversion = bench.converting().await.id;
     bench.worker.store.request_cancel(first, &Viewer::All, bench.clock.now()).await.unwrap();
     bench.step(Lane::Submit).await;
     assert_eq!(bench.status(first).await, (Status::Canceled, Phase::Ended));
-    bench.convert().await;
-    bench.poll().await;
-    assert_eq!(bench.state().await, "in_queue", "somebody else waits for it");
+    bench.step(Lane::Follow).await;
+    assert_eq!(bench.status(conversion).await.0, Status::Pending, "somebody else waits for it");
 
     bench.worker.store.request_cancel(second, &Viewer::All, bench.clock.now()).await.unwrap();
     bench.step(Lane::Submit).await;
-    bench.convert().await;
+    bench.step(Lane::Follow).await;
     bench.poll().await;
-    bench.convert().await;
-    assert_eq!((bench.state().await.as_str(), bench.fake.submissions(&name)), ("requested", 1));
-    assert_eq!(bench.convert().await, 0, "it rests until somebody wants it");
+    bench.step(Lane::Follow).await;
+    assert_eq!(bench.status(conversion).await, (Status::Canceled, Phase::Ended));
+    assert_eq!(bench.fake.submissions(&name), 1);
 
+    // What was canceled says nothing of the image.
     bench.accept(converted(3)).await;
+    bench.step(Lane::Submit).await;
     let again = bench.conversion().await;
-    assert_eq!((bench.state().await.as_str(), bench.fake.submissions(&again)), ("in_queue", 1));
+    assert_ne!(again, name);
+    assert_eq!(bench.fake.submissions(&again), 1);
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
@@ -294,19 +275,15 @@ async fn a_tag_that_moves_is_converted_anew_only_if_asked_and_once_for_all_who_w
     let usual = bench.accept(job(1, false)).await;
     let fresh = [bench.accept(job(2, true)).await, bench.accept(job(3, true)).await];
     let name = bench.conversion().await;
-    bench.step(Lane::Submit).await;
     assert_eq!(bench.status(fresh[0]).await.1, Phase::ConvertingImage);
     assert!(bench.script(usual).await.contains(&place), "who asks for nothing new does not wait for it");
-    let target: String =
-        sqlx::query_scalar("select target from image_conversions").fetch_one(&bench.pool).await.unwrap();
+    let target = bench.target().await;
     assert_ne!(target, place, "the file that others may be reading stays as it is");
 
     bench.clock.advance(TimeDelta::minutes(1));
-    bench.fake.set_state(&name, &SlurmState::Completed, Some(0));
-    bench.fake.put_image(&target, ImageFile::Whole);
+    bench.fake.run_on(&name, "node01");
     bench.poll().await;
-    bench.convert().await;
-    bench.step(Lane::Submit).await;
+    bench.end_conversion(&name, 0, ImageFile::Whole).await;
     for id in fresh {
         assert!(bench.script(id).await.contains(&target), "{}", bench.script(id).await);
     }
@@ -327,43 +304,9 @@ async fn a_conversion_costs_no_command_of_its_own_per_poll(pool: PgPool) {
     for _ in 0..5 {
         bench.poll().await;
         bench.step(Lane::Submit).await;
-        bench.convert().await;
+        bench.step(Lane::Follow).await;
     }
     assert_eq!(bench.fake.commands(), before + 5);
-}
-
-/// A cluster whose base directory has a name of so many bytes: what lies below it may be too long for a path.
-fn deep(bytes: usize) -> Cluster {
-    let mut cluster = cluster();
-    cluster.base_dir = format!("/{}", "b".repeat(bytes - 1)).parse().unwrap();
-    cluster
-}
-
-async fn the_image_itself_is_run_or_the_job_ends(bench: Bench, says: &str) {
-    let (id, strict) = (bench.accept(converted(1)).await, bench.accept(required(2)).await);
-    bench.step(Lane::Submit).await;
-    bench.convert().await;
-    bench.convert().await;
-    assert_eq!(bench.state().await, "failed");
-    assert_eq!(bench.convert().await, 0, "nobody tries it over and over");
-    bench.step(Lane::Submit).await;
-    let job = bench.job(id).await;
-    assert!(!matches!(job.phase, Phase::ConvertingImage), "{}", job.message);
-    let refused = bench.job(strict).await;
-    assert_eq!(refused.status, Status::Error);
-    assert!(refused.message.contains(says), "{}", refused.message);
-}
-
-#[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn a_conversion_without_a_place_for_its_state_fails_and_says_why(pool: PgPool) {
-    let says = "an absolute path of at most 3000 bytes";
-    Box::pin(the_image_itself_is_run_or_the_job_ends(Bench::of(pool, deep(2955)), says)).await;
-}
-
-#[sqlx::test(migrator = "persistence::MIGRATOR")]
-async fn a_conversion_whose_script_has_no_place_fails_and_says_why(pool: PgPool) {
-    let says = "an absolute path of at most 3000 bytes";
-    Box::pin(the_image_itself_is_run_or_the_job_ends(Bench::of(pool, deep(2945)), says)).await;
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]

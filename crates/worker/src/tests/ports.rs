@@ -13,11 +13,10 @@ use std::{
     time::Duration,
 };
 
-use domain::{Abandoned, ClusterName, Conversion, FileFault, Job, JobId, NeededJob, Secrets, Timestamp};
+use domain::{CachedImage, ClusterName, FileFault, Job, JobId, NeededJob, Secrets, Timestamp};
 use persistence::{
-    ConversionLease, ConversionRecord, ConversionRecords, ConversionTurns, DueJobs, ImageRequest,
-    ImageRequests, KnownPartitions, Lane, Lease, LeaseTerms, Needs, PartitionTurns, PurgeTarget, Purges,
-    StepRecord, StepRecords, StoreError, WorkStore,
+    DueJobs, ImageRecord, ImageRequest, Images, KnownPartitions, Lane, Lease, LeaseTerms, Needs,
+    PartitionTurns, PurgeTarget, Purges, StepRecord, StepRecords, StoreError, Wait, WorkStore,
 };
 use remote::{PartitionsAnswer, RemoteCommand};
 use slurm::RemotePath;
@@ -176,21 +175,30 @@ impl<S: WorkStore, G: Gate> Purges for GatedStore<S, G> {
     }
 }
 
-impl<S: WorkStore, G: Gate> ImageRequests for GatedStore<S, G> {
+impl<S: WorkStore, G: Gate> Images for GatedStore<S, G> {
     async fn request_images(
         &self,
         cluster: &ClusterName,
-        wishes: &[ImageRequest],
-    ) -> Result<Vec<Conversion>, StoreError> {
-        self.gate.pass("request_images", self.store.request_images(cluster, wishes)).await
+        requests: &[ImageRequest],
+    ) -> Result<Vec<CachedImage>, StoreError> {
+        self.gate.pass("request_images", self.store.request_images(cluster, requests)).await
     }
 
-    async fn reopen_conversions(
+    async fn record_images(
         &self,
         cluster: &ClusterName,
-        conversions: &[&Conversion],
+        records: &[ImageRecord],
+    ) -> Result<HashSet<RemotePath>, StoreError> {
+        self.gate.pass("record_images", self.store.record_images(cluster, records)).await
+    }
+
+    async fn await_conversions(
+        &self,
+        cluster: &ClusterName,
+        waits: &[Wait],
+        now: Timestamp,
     ) -> Result<(), StoreError> {
-        self.gate.pass("reopen_conversions", self.store.reopen_conversions(cluster, conversions)).await
+        self.gate.pass("await_conversions", self.store.await_conversions(cluster, waits, now)).await
     }
 
     async fn distrust_files(
@@ -199,77 +207,6 @@ impl<S: WorkStore, G: Gate> ImageRequests for GatedStore<S, G> {
         files: &[(&RemotePath, FileFault)],
     ) -> Result<(), StoreError> {
         self.gate.pass("distrust_files", self.store.distrust_files(cluster, files)).await
-    }
-
-    async fn active_conversions(&self, cluster: &ClusterName) -> Result<Vec<Conversion>, StoreError> {
-        self.gate.pass("active_conversions", self.store.active_conversions(cluster)).await
-    }
-
-    async fn recheck_conversions(&self, cluster: &ClusterName, jobs: &[JobId]) -> Result<(), StoreError> {
-        self.gate.pass("recheck_conversions", self.store.recheck_conversions(cluster, jobs)).await
-    }
-
-    async fn wake_changed(&self, jobs: &[(JobId, &Conversion)]) -> Result<(), StoreError> {
-        self.gate.pass("wake_changed", self.store.wake_changed(jobs)).await
-    }
-}
-
-impl<S: WorkStore, G: Gate> ConversionTurns for GatedStore<S, G> {
-    async fn acquire_conversions(
-        &self,
-        cluster: &ClusterName,
-        token: Uuid,
-        terms: LeaseTerms,
-    ) -> Result<ConversionLease, StoreError> {
-        self.gate.pass("acquire_conversions", self.store.acquire_conversions(cluster, token, terms)).await
-    }
-
-    async fn extend_conversions(
-        &self,
-        lease: &ConversionLease,
-        duration: Duration,
-    ) -> Result<(), StoreError> {
-        self.gate.pass("extend_conversions", self.store.extend_conversions(lease, duration)).await
-    }
-
-    async fn put_off_conversions(
-        &self,
-        lease: &ConversionLease,
-        conversions: &[(Uuid, Option<Abandoned>)],
-        again_in: Option<Duration>,
-    ) -> Result<(), StoreError> {
-        self.gate
-            .pass("put_off_conversions", self.store.put_off_conversions(lease, conversions, again_in))
-            .await
-    }
-
-    async fn next_conversion_in(&self, cluster: &ClusterName) -> Result<Option<Duration>, StoreError> {
-        self.gate.pass("next_conversion_in", self.store.next_conversion_in(cluster)).await
-    }
-}
-
-impl<S: WorkStore, G: Gate> ConversionRecords for GatedStore<S, G> {
-    async fn record_conversions(
-        &self,
-        lease: &ConversionLease,
-        cluster: &ClusterName,
-        records: &[ConversionRecord],
-        release: bool,
-        now: Timestamp,
-    ) -> Result<HashSet<Uuid>, StoreError> {
-        self.gate
-            .pass("record_conversions", self.store.record_conversions(lease, cluster, records, release, now))
-            .await
-    }
-
-    async fn record_observed_conversions(
-        &self,
-        cluster: &ClusterName,
-        conversions: &[Conversion],
-    ) -> Result<(), StoreError> {
-        self.gate
-            .pass("record_observed_conversions", self.store.record_observed_conversions(cluster, conversions))
-            .await
     }
 }
 

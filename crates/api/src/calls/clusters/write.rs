@@ -150,7 +150,7 @@ problems!(
 
 /// Delete a cluster
 ///
-/// Deletes a cluster from the database. It must have no active jobs, removals or image conversions. Finished jobs stay
+/// Deletes a cluster from the database. It must have no active jobs or removals. Finished jobs stay
 /// readable; their logs and files are unavailable until a cluster of that name is added again.
 #[utoipa::path(
     delete,
@@ -235,11 +235,8 @@ fn refused(app: &App, name: &ClusterName, why: &ClusterChange) -> Problem {
 }
 
 fn say(work: ClusterWork) -> String {
-    let counts = [
-        (work.jobs, "active jobs"),
-        (work.removals, "deleted jobs whose files are still being removed"),
-        (work.conversions, "image conversions in progress"),
-    ];
+    let counts =
+        [(work.jobs, "active jobs"), (work.removals, "deleted jobs whose files are still being removed")];
     let parts = counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"));
     parts.collect::<Vec<_>>().join(" and ")
 }

@@ -46,6 +46,8 @@ pub(crate) struct Filters {
     /// Jobs that were accepted before this time.
     #[param(value_type = Option<String>, format = DateTime)]
     created_before: Option<Timestamp>,
+    /// `true` lists the jobs of the service that convert images, instead of those of callers. Only with the scope `admin` there are any.
+    conversions: Option<bool>,
     /// The maximum number of jobs.
     #[param(value_type = Option<u32>, minimum = 1, maximum = 200, default = 50)]
     limit: u32,
@@ -63,6 +65,7 @@ impl FromQuery for JobFilter {
         "label",
         "created_after",
         "created_before",
+        "conversions",
         "limit",
         "page_token",
     ];
@@ -77,6 +80,7 @@ impl FromQuery for JobFilter {
             labels: labels(parameters)?,
             created_after: parameters.moment("created_after")?,
             created_before: parameters.moment("created_before")?,
+            conversions: parameters.parse("conversions", "true or false")?.unwrap_or(false),
             limit: parameters.limit(LISTED)?,
             before: parameters
                 .parse("page_token", "the next_page_token of an earlier answer, unchanged")?

@@ -1,13 +1,10 @@
-use chrono::{DateTime, TimeDelta};
+use chrono::DateTime;
 use domain::{Job, Phase, Secrets};
 use sqlx::PgPool;
 use testkit::command_job;
 
 use super::*;
-use crate::{
-    DueJobs as _, ImageRequest, ImageRequests as _, Inserted, Lane, LeaseTerms, NewJob, Sealer, StepRecord,
-    StepRecords as _, Viewer,
-};
+use crate::{DueJobs as _, Inserted, Lane, LeaseTerms, NewJob, Sealer, StepRecord, StepRecords as _};
 
 const LEASE: Duration = Duration::from_mins(1);
 
@@ -156,32 +153,4 @@ async fn a_deleted_job_takes_its_timeline_with_it_and_leaves_others_alone(pool: 
     store.record_commands(&late).await.unwrap();
     let left: Vec<Uuid> = sqlx::query_scalar("select job_id from timeline").fetch_all(&pool).await.unwrap();
     assert_eq!(left, [stays.get()]);
-}
-
-#[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn a_command_for_an_image_is_in_the_timelines_of_the_jobs_that_wait_for_it(pool: PgPool) {
-    let store = store(pool.clone());
-    let (waits, not) = (job(&store, 1).await.id, job(&store, 2).await.id);
-    let path: slurm::RemotePath = "/lustre/cache/a.sqsh".parse().unwrap();
-    let wish = ImageRequest {
-        job: waits,
-        cache_path: path.clone(),
-        image: "nvcr.io/nvidia/tao:1".parse().unwrap(),
-        fresh: false,
-    };
-    let found = store.request_images(&dgx(), &[wish]).await.unwrap();
-    sqlx::query!("update jobs set phase = 'converting_image'").execute(&pool).await.unwrap();
-    let runs =
-        [run("check_images", 1, Subject::Image(path)), run("submit", 2, Subject::Conversion(found[0].id))];
-    // Of both jobs one waits for it; of neither when it was over before they came.
-    let late = runs.clone().map(|run| CommandRun { started_at: at(0) + TimeDelta::days(36_500), ..run });
-    store.record_commands(&late).await.unwrap();
-    let classes: Vec<_> = read(&store, waits).await.into_iter().map(|(class, _)| class).collect();
-    assert_eq!(classes, ["check_images", "conversion_submit"]);
-    assert_eq!(read(&store, not).await, []);
-    let job = store.find_job(waits, &Viewer::All).await.unwrap().unwrap();
-    let early = job.created_at - TimeDelta::hours(1);
-    let early = runs.map(|run| CommandRun { started_at: early, ..run });
-    store.record_commands(&early).await.unwrap();
-    assert_eq!(read(&store, waits).await.len(), 2);
 }

@@ -48,7 +48,7 @@ async fn a_job_is_known_by_its_newest_attempt_or_elsewhere_or_deleted_or_unknown
     let store = store(&pool);
     let job = active_job(&store).await;
     let no = AttemptNo::FIRST;
-    let origin = Origin::Attempt { job: job.id, no };
+    let origin = Origin { job: job.id, no };
     let slurm_id = SlurmJobId::new(7);
     assert_eq!(
         record(&store, &dgx(), origin).await,
@@ -67,29 +67,8 @@ async fn a_job_is_known_by_its_newest_attempt_or_elsewhere_or_deleted_or_unknown
     }
     sqlx::raw_sql("delete from jobs").execute(&pool).await.unwrap();
     assert_eq!(record(&store, &dgx(), origin).await, Record::Deleted);
-    let stranger = Origin::Attempt { job: domain::JobId::new(Uuid::from_u128(77)), no };
+    let stranger = Origin { job: domain::JobId::new(Uuid::from_u128(77)), no };
     assert_eq!(record(&store, &dgx(), stranger).await, Record::None);
-}
-
-#[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn a_conversion_is_known_by_its_newest_run(pool: PgPool) {
-    let store = store(&pool);
-    let id = Uuid::from_u128(5);
-    sqlx::raw_sql(
-        "insert into image_conversions (id, cluster, cache_path, image, state, message, run, token, state_dir, target,
-                                        intended_at, slurm_job_id)
-         values ('00000000-0000-0000-0000-000000000005', 'dgx', '/c/x.sqsh', 'a/b:1', 'running', '', 2, 't', '/s', '/t', now(), 8)",
-    )
-    .execute(&pool)
-    .await
-    .unwrap();
-    let origin = Origin::Conversion { id, run: AttemptNo::FIRST };
-    let newest = AttemptNo::new(2);
-    let slurm_id = SlurmJobId::new(8);
-    assert_eq!(record(&store, &dgx(), origin).await, Record::Known { newest, open: true, slurm_id });
-    sqlx::raw_sql("update image_conversions set state = 'failed'").execute(&pool).await.unwrap();
-    assert_eq!(record(&store, &dgx(), origin).await, Record::Known { newest, open: false, slurm_id });
-    assert_eq!(record(&store, &"other".parse().unwrap(), origin).await, Record::Elsewhere);
 }
 
 fn orphan(number: u32, name: &str) -> Orphan {

@@ -9,7 +9,7 @@ use crate::AttemptKey;
 /// One attempt to submit.
 #[derive(Debug, Clone)]
 pub struct Submission {
-    /// The attempt or conversion.
+    /// The attempt.
     pub key: AttemptKey,
     /// Where the claim, the Slurm id and the markers of this attempt are.
     pub state_dir: RemotePath,

@@ -1,6 +1,6 @@
-//! The question of a poll: each active job, and each conversion.
+//! The question of a poll: each active job.
 
-use domain::{ActiveJob, Conversion, JobPaths, OUR_NAMES, Timestamp, wants_signs_of_life};
+use domain::{ActiveJob, JobPaths, OUR_NAMES, Timestamp, wants_signs_of_life};
 use persistence::ActiveArray;
 use remote::{Poll, Watched};
 
@@ -14,7 +14,6 @@ const STATUS_BYTES_TOTAL: usize = 8 * 1024 * 1024;
 pub(super) fn question(
     jobs: &[ActiveJob],
     arrays: &[ActiveArray],
-    conversions: &[Conversion],
     last: Option<Timestamp>,
     now: Timestamp,
 ) -> Poll {
@@ -33,26 +32,11 @@ pub(super) fn question(
         })
     };
     let (tasks, arrays) = arrays::watched(arrays, last, now);
-    let others = conversions.iter().filter_map(watched_run);
     Poll {
-        jobs: jobs.iter().filter_map(watched).chain(others).chain(tasks).collect(),
+        jobs: jobs.iter().filter_map(watched).chain(tasks).collect(),
         arrays,
         status_bytes_per_file: STATUS_BYTES_PER_FILE,
         status_bytes_total: STATUS_BYTES_TOTAL,
         others: OUR_NAMES.parse().ok(),
     }
-}
-
-/// A conversion is polled like a job.
-fn watched_run(conversion: &Conversion) -> Option<Watched> {
-    let run = conversion.run.as_ref()?;
-    Some(Watched {
-        id: run.slurm_id?,
-        key: run.key(conversion.id),
-        results_dir: None,
-        state_dir: run.state_dir.clone(),
-        status: Vec::new(),
-        signs_of_life: None,
-        index: None,
-    })
 }

@@ -8,30 +8,14 @@ impl Bench {
         self.fake.put_image(&cached(), ImageFile::Whole);
         let id = Box::pin(self.accept(job)).await;
         Box::pin(self.step(Lane::Submit)).await;
-        self.convert().await;
-        Box::pin(self.step(Lane::Submit)).await;
         id
     }
 
-    async fn target(&self) -> String {
-        sqlx::query_scalar("select target from image_conversions").fetch_one(&self.pool).await.unwrap()
-    }
-
-    /// The conversion has created this file.
-    async fn end_conversion_at(&self, name: &str, target: &str) {
-        self.fake.set_state(name, &SlurmState::Completed, Some(0));
-        self.fake.put_image(target, ImageFile::Whole);
-        self.poll().await;
-        self.convert().await;
-        self.step(Lane::Submit).await;
-    }
-
     /// A job needs the image after its file was last seen a while ago.
-    async fn check_again(&self, number: u128) {
+    async fn look_again(&self, number: u128) {
         self.clock.advance(TimeDelta::minutes(11));
         self.accept(converted(number)).await;
         self.step(Lane::Submit).await;
-        self.convert().await;
     }
 
     /// The job runs with the cached file, and fails with this log. Returns the name of its next attempt.
@@ -59,10 +43,11 @@ async fn a_file_that_is_there_is_used_at_once_and_looked_for_once(pool: PgPool) 
     bench.clock.advance(TimeDelta::minutes(11));
     let third = bench.accept(converted(3)).await;
     bench.step(Lane::Submit).await;
-    assert_eq!(bench.status(third).await.1, Phase::ConvertingImage, "somebody may have removed it since");
-    bench.convert().await;
-    bench.step(Lane::Submit).await;
-    assert_eq!(bench.status(third).await.1, Phase::InQueue);
+    assert_eq!(
+        (bench.status(third).await.1, bench.fake.commands()),
+        (Phase::InQueue, 5),
+        "it may have been removed since"
+    );
 }
 
 const PURGED: &str =
@@ -98,9 +83,8 @@ async fn a_damaged_cached_file_is_made_anew_even_if_the_job_that_found_it_is_not
     let conversion = bench.conversion().await;
     let target = bench.target().await;
     assert_ne!(target, cached(), "somebody may be reading the old file");
-    bench.step(Lane::Submit).await;
     assert_eq!(bench.status(next).await.1, Phase::ConvertingImage, "it does not get the damaged file");
-    bench.end_conversion_at(&conversion, &target).await;
+    bench.end_conversion(&conversion, 0, ImageFile::Whole).await;
     assert!(bench.script(next).await.contains(&target), "{}", bench.script(next).await);
 }
 
@@ -113,17 +97,17 @@ async fn a_damaged_file_is_removed_when_no_job_reads_it_and_another_is_whole(poo
     bench.make_due().await;
     let conversion = bench.conversion().await;
     let target = bench.target().await;
-    bench.end_conversion_at(&conversion, &target).await;
+    bench.end_conversion(&conversion, 0, ImageFile::Whole).await;
     let image = bench.job(id).await.attempt.unwrap().image.unwrap().image;
     assert_eq!(image.to_string(), target);
 
-    bench.check_again(3).await;
+    bench.look_again(3).await;
     assert!(bench.fake.has_image(&cached()), "a job may be reading it");
     let name = bench.job(reader).await.attempt.unwrap().token.to_string();
     bench.fake.set_state(&name, &SlurmState::Cancelled, None);
     bench.poll().await;
     bench.step(Lane::Follow).await;
     assert_eq!(bench.status(reader).await.1, Phase::Ended);
-    bench.check_again(4).await;
+    bench.look_again(4).await;
     assert_eq!([cached(), target].map(|file| bench.fake.has_image(&file)), [false, true]);
 }
