@@ -66,15 +66,14 @@ pub struct BatchScript {
     /// Where claim, markers and logs of this attempt are. Must exist when the job starts: Slurm before 23 does not create
     /// missing directories of `--output`, and then the job fails without logs.
     pub state_dir: RemotePath,
-    /// The directory with the logs for users: `<job name>-<Slurm job id>/main.out` and `main.err`. Without one the logs stay in
-    /// the state directory.
-    pub log_root: Option<RemotePath>,
+    /// The directory with the logs for users: `<job name>-<Slurm job id>/main.out` and `main.err`.
+    pub log_root: RemotePath,
     /// Where the job's status files are. Their sizes at the start of a run are kept in `status_from` in the state directory, a
     /// line `<inode> <size> <path>` for each.
-    pub results_dir: Option<RemotePath>,
+    pub results_dir: RemotePath,
     /// The file with the job's own variables, which each task reads before its program starts; its text is by [`env_text`]. It
     /// has secrets: mode 0600.
-    pub env_file: Option<RemotePath>,
+    pub env_file: RemotePath,
     /// The job's own time limit, before Slurm's. The script then exits with [`EXIT_LIMIT`], or requeues the job if its directives
     /// allow it.
     pub soft_timeout: Option<RunTime>,
@@ -195,14 +194,10 @@ impl BatchScript {
             None => (state, "\"$SLURM_JOB_ID\"", ""),
         };
         assign(out, "_tao_state", &state);
-        let logs = match &self.log_root {
-            Some(root) => format!("{}/{job_name}-{number}", quoted("the log directory", root.as_str())?),
-            None => state,
-        };
-        assign(out, "_tao_logs", &logs);
-        let results = self.results_dir.as_ref().map(|dir| quoted("the results directory", dir.as_str()));
-        let results = results.transpose()?.map(|dir| dir + task).unwrap_or_default();
-        assign(out, "_tao_results", &results);
+        let logs = quoted("the log directory", self.log_root.as_str())?;
+        assign(out, "_tao_logs", &format!("{logs}/{job_name}-{number}"));
+        let results = quoted("the results directory", self.results_dir.as_str())?;
+        assign(out, "_tao_results", &(results + task));
         if self.array.is_some() {
             out.push_str(
                 "export TAO_TASK_FILE=$_tao_state/parameters.json TAO_API_RESULTS_DIR=$_tao_results\n",

@@ -54,9 +54,9 @@ fn base() -> BatchScript {
         ..plain_directives("tao-job-1", 240)
     };
     BatchScript {
-        log_root: Some("/lustre/u/slurm-logs".parse().unwrap()),
-        results_dir: Some("/lustre/u/results/1".parse().unwrap()),
-        env_file: Some("/lustre/u/env/1.sh".parse().unwrap()),
+        log_root: "/lustre/u/slurm-logs".parse().unwrap(),
+        results_dir: "/lustre/u/results/1".parse().unwrap(),
+        env_file: "/lustre/u/env/1.sh".parse().unwrap(),
         soft_timeout: Some(RunTime::from_hours(3.8).unwrap()),
         max_requeues: 10,
         ..plain_script(directives, "/lustre/u/state/1/1".parse().unwrap(), training(1))
@@ -166,7 +166,7 @@ fn another_port_is_rendered() {
 #[test]
 fn bash_and_shellcheck_accept_every_script() {
     let with_space = "/lustre/a b/'c\"d/state".parse::<RemotePath>().unwrap();
-    let spaced = BatchScript { log_root: Some(with_space.clone()), env_file: Some(with_space), ..base() };
+    let spaced = BatchScript { log_root: with_space.clone(), env_file: with_space, ..base() };
     for script in components::kinds().into_iter().map(|(_, script)| script).chain([spaced]) {
         let text = script.render().unwrap();
         let mut bash = Command::new("bash").arg("-n").stdin(Stdio::piped()).spawn().unwrap();

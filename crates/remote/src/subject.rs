@@ -63,7 +63,7 @@ mod tests {
             files: Vec::new(),
             script_path: path(),
             make_dirs: Vec::new(),
-            results_dir: None,
+            results_dir: path(),
             inputs: Vec::new(),
             base_dir: path(),
             send: 1,

@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let job = Job::accepted(id, Owner::new("check"), cluster.name.clone(), spec, now);
     let attempt = job.new_attempt(cluster.base_dir.clone(), now)?;
     let submission = plan_submission(&job, &attempt, cluster, &secrets)?;
-    let results = submission.results_dir.iter();
+    let results = [&submission.results_dir];
     for dir in submission.make_dirs.iter().chain([&submission.state_dir]).chain(results) {
         fs::create_dir_all(dir.as_str())?;
     }

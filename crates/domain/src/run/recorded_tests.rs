@@ -74,7 +74,7 @@ fn recorded(release: &str, state: &str) -> (QueueRow, Option<AccountingRow>) {
     let watched = Watched {
         id,
         key: key(state),
-        results_dir: None,
+        results_dir: "/r".parse().unwrap(),
         state_dir: "/nonexistent".parse().unwrap(),
         status: Vec::new(),
         signs_of_life: None,

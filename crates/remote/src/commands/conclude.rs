@@ -53,7 +53,7 @@ pub struct Concluding {
     /// log; any other is a directory with `main.out` and `main.err`. The state directory is always tried last.
     pub logs: Vec<RemotePath>,
     /// Where its status files are.
-    pub results_dir: Option<RemotePath>,
+    pub results_dir: RemotePath,
     /// How far each status file has been read.
     pub status: Vec<StatusCursor>,
     /// If more bytes of a status file are unread, only its end is read.
@@ -133,7 +133,7 @@ impl RemoteCommand for Conclude {
                 .field(index)
                 .id_or_absent(job.id)
                 .field(&job.state_dir)
-                .path_or_absent(job.results_dir.as_ref())
+                .field(&job.results_dir)
                 .field(job.status_backlog)
                 .path_or_absent(job.role_logs.as_ref())
                 .field(job.status.len())

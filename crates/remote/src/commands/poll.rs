@@ -54,7 +54,7 @@ pub struct Watched {
     /// The attempt. A Slurm job with this id and another name is another job.
     pub key: AttemptKey,
     /// The directory of its status files, at most three levels down.
-    pub results_dir: Option<RemotePath>,
+    pub results_dir: RemotePath,
     /// Where its markers are.
     pub state_dir: RemotePath,
     /// How far each status file has been read.
@@ -157,9 +157,9 @@ impl RemoteCommand for Poll {
                 .field(index)
                 .field(job.id)
                 .field(&job.key.name)
-                .path_or_absent(job.results_dir.as_ref())
+                .field(&job.results_dir)
                 .field(&job.state_dir)
-                .path_or_absent(job.signs_of_life.as_ref().filter(|_| job.results_dir.is_some()))
+                .path_or_absent(job.signs_of_life.as_ref())
                 .field(job.index.map_or_else(|| "-".to_owned(), |index| index.to_string()))
                 .end_line();
         }

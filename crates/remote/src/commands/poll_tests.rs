@@ -11,7 +11,7 @@ fn poll(ids: &[u32]) -> Poll {
     let jobs = ids.iter().map(|id| Watched {
         id: SlurmJobId::new(*id).unwrap(),
         key: key(&format!("job-{id}")),
-        results_dir: None,
+        results_dir: "/r".parse().unwrap(),
         state_dir: "/s".parse().unwrap(),
         status: Vec::new(),
         signs_of_life: None,

@@ -96,7 +96,7 @@ for ((job = 0; job < count; job++)); do
   if ((bare)) && ! has_never_begun "$state"; then bare=0; fi
   if ((!bare)); then
     printf '%s\t%s\n' "$index" "$state" >>"$tmp/dirs" || lost
-    if [ "$results" != - ]; then printf '%s\t%s\t%s\t%s\n' "$index" "$results" "$state" "$backlog" >>"$tmp/want" || lost; fi
+    printf '%s\t%s\t%s\t%s\n' "$index" "$results" "$state" "$backlog" >>"$tmp/want" || lost
   fi
   for ((i = 0; i < knowns; i++)); do
     IFS= read -r path

@@ -145,7 +145,7 @@ if ((answered)); then
       }
       if (!there || found ~ ended)
         print $1 "\t" $5 > (tmp "/ended")
-      if ($4 != "-" && found !~ /^(PENDING|CONFIGURING|REQUEUED|REQUEUE_HOLD|REQUEUE_FED|RESV_DEL_HOLD|SPECIAL_EXIT|POWER_UP_NODE)$/)
+      if (found !~ /^(PENDING|CONFIGURING|REQUEUED|REQUEUE_HOLD|REQUEUE_FED|RESV_DEL_HOLD|SPECIAL_EXIT|POWER_UP_NODE)$/)
         print $1 "\t" $4 "\t" $5 "\t" backlog > (tmp "/want")
       if ($6 != "-" && found == "RUNNING")
         print $1 "\t" $4 "\n" $1 "\t" $5 "\n" $1 "\t" $6 > (tmp "/alive")
@@ -154,7 +154,7 @@ else
   # If squeue failed, only files that were read before are read.
   awk -F'\t' -v backlog="$backlog" '
     pass == 1 { read[$1]; next }
-    $4 != "-" && $1 in read { print $1 "\t" $4 "\t" $5 "\t" backlog }' \
+    $1 in read { print $1 "\t" $4 "\t" $5 "\t" backlog }' \
     pass=1 "$tmp/known" pass=2 "$tmp/watched" >"$tmp/want" || lost
 fi
 say_file "$tmp/rows"

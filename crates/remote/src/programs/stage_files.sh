@@ -130,7 +130,7 @@ stage_files() {
 # Creates the directories of many entries with a few processes for all of them.
 #
 # Set by the caller: directories of all entries, and of some; for each entry, the places of its own directories in the latter
-# list ("0 2"; "-" for none), its results directory or "-", and its state directory.
+# list ("0 2"; "-" for none), its results directory, and its state directory.
 shared_dirs=() dirs=() dirs_of=() results=() state=()
 # Set for an entry that lacks a directory, or a file.
 broken=()
@@ -142,7 +142,7 @@ make_dirs() {
   for ((i = begin; i < end; i++)); do
     if [ -n "${answer[i]}" ]; then continue; fi
     needed+=("$i") places+=" ${dirs_of[i]}"
-    if [ "${results[i]}" != - ] && [ ! -e "${results[i]}" ]; then fresh[i]="${state[i]}/${results[i]##*/}"; fi
+    if [ ! -e "${results[i]}" ]; then fresh[i]="${state[i]}/${results[i]##*/}"; fi
   done
   if ((${#needed[@]} == 0)); then return; fi
   made=(${shared_dirs[@]+"${shared_dirs[@]}"})

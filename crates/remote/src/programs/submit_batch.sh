@@ -4,7 +4,7 @@
 # stdin: a line "length of the header, seconds in which entries begin, whether to sweep"; the header: a line for each column, which
 # begins with its name: directories of all entries, and of some; the number of entries and the archive length of each wave; for
 # each entry job name, state directory, script, fence, cleared fence, places of its directories ("-" for none, else "0 2"), base
-# directory, results directory or "-"; for each file its entry, "size-mode", whether it is written in place, path; for each input
+# directory, results directory; for each file its entry, "size-mode", whether it is written in place, path; for each input
 # its entry, its place, path. Then for each wave the archive of its files, and a line "whole".
 #
 # While the entries of one wave are submitted, those of the next are staged: submitting waits for the controller, staging for

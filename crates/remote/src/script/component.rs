@@ -229,9 +229,7 @@ impl Component {
             // Variables about other nodes are useless on a single node.
             ("--hide-nodes", hides && script.directives.nodes == 1),
         ]);
-        if let Some(file) = &script.env_file {
-            first.push(format!("--read={}", quoted("the environment file", file.as_str())?));
-        }
+        first.push(format!("--read={}", quoted("the environment file", script.env_file.as_str())?));
         if let Some(file) = &self.setup {
             first.push(format!("--setup={}", quoted("the setup file", file.as_str())?));
         }

@@ -51,7 +51,9 @@ impl Node {
         }
         fs::write(node.file("state/command.sh"), program(&node)).unwrap();
         fs::write(node.file("image"), image).unwrap();
-        fs::write(node.file("state/submit.1"), "").unwrap();
+        for name in ["submit.1", "env"] {
+            fs::write(node.file("state").join(name), "").unwrap();
+        }
         node
     }
 

@@ -16,7 +16,7 @@ pub(crate) fn job(site: &Site, key: &str) -> Concluding {
         id: Some(id(7)),
         state_dir: site.path(&format!("state/{key}")),
         logs: vec![site.path(&format!("logs/{key}"))],
-        results_dir: Some(site.path(&format!("results/{key}"))),
+        results_dir: site.path(&format!("results/{key}")),
         status: Vec::new(),
         status_backlog: remote::STATUS_BACKLOG,
         results: Vec::new(),

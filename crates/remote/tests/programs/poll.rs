@@ -11,7 +11,7 @@ pub(crate) fn watched(site: &Site, number: u32) -> Watched {
     Watched {
         id: id(number),
         key: crate::site::key(&format!("job-{number}")),
-        results_dir: Some(site.path(&format!("results/{number}"))),
+        results_dir: site.path(&format!("results/{number}")),
         state_dir: site.path(&format!("state/{number}")),
         status: Vec::new(),
         signs_of_life: None,

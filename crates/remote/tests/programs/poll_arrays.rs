@@ -12,7 +12,7 @@ fn array_poll(site: &Site, known: &[u32], rest: &str) -> PollAnswer {
     let task = |index: &u32| remote::Watched {
         index: Some(*index),
         state_dir: site.path(&format!("state/7/tasks/{index}")),
-        results_dir: Some(site.path(&format!("results/7/{index}"))),
+        results_dir: site.path(&format!("results/7/{index}")),
         ..watched(site, 7)
     };
     site.run(&Poll {

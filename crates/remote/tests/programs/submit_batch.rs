@@ -21,7 +21,7 @@ pub(crate) fn entry(site: &Site, key: &str) -> Submission {
         ],
         script_path: site.path(&format!("sbatch/{key}.sh")),
         make_dirs: vec![site.path("env"), site.path("sbatch"), site.path("results")],
-        results_dir: Some(site.path(&format!("results/{key}"))),
+        results_dir: site.path(&format!("results/{key}")),
         inputs: vec![],
         base_dir: site.path(""),
         send: 1,

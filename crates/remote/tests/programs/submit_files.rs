@@ -245,7 +245,7 @@ fn the_next_attempt_keeps_the_mark_of_the_first() {
     let site = Site::new();
     one(&site, entry(&site, "a"));
     site.write("results/a/epoch_1.pth", "x");
-    let results_dir = Some(site.path("results/a"));
+    let results_dir = site.path("results/a");
     one(&site, Submission { results_dir, ..entry(&site, "a-r2") });
     assert_eq!(names(&site, "results/a"), [".tao-slurm", "epoch_1.pth"]);
     assert_eq!(names(&site, "results"), ["a"]);

@@ -28,7 +28,7 @@ fn recorded(release: &str, state: &str) -> (SlurmJobId, PollAnswer) {
     let jobs = [state, "somebody-else"].map(|key| Watched {
         id,
         key: AttemptKey { subject: Subject::Cluster, name: key.parse().unwrap() },
-        results_dir: None,
+        results_dir: "/r".parse().unwrap(),
         state_dir: "/nonexistent".parse().unwrap(),
         status: Vec::new(),
         signs_of_life: None,

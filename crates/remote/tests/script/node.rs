@@ -146,9 +146,9 @@ impl Node {
 
     pub(crate) fn script(&self, argv: &[&str]) -> BatchScript {
         BatchScript {
-            log_root: Some(self.path("logs")),
-            results_dir: Some(self.path("results")),
-            env_file: Some(self.path("env")),
+            log_root: self.path("logs"),
+            results_dir: self.path("results"),
+            env_file: self.path("env"),
             soft_timeout: RunTime::from_seconds(300),
             max_requeues: 2,
             ..plain_script(plain_directives("job-1", 10), self.path("state"), component(argv))

@@ -208,7 +208,7 @@ fn next_part(job: &Concluding) -> Option<StatusChunk> {
     let overlap = usize::try_from(start_offset).map_or(STATUS_OVERLAP, |read| read.min(STATUS_OVERLAP));
     Some(StatusChunk {
         key: job.key.name.to_string(),
-        path: job.results_dir.as_ref()?.join("status.json").ok()?,
+        path: job.results_dir.join("status.json").ok()?,
         inode: 1,
         size: start_offset + 2 * PART as u64,
         written_at: 0,

@@ -126,8 +126,8 @@ impl LivingCluster {
             if state.is_none_or(SlurmState::is_final) && site.state(&job.state_dir).is_some() {
                 markers.insert(label.clone(), site.markers(&job.state_dir));
             }
-            if let Some(results) = job.results_dir.as_ref().filter(|_| state != Some(&SlurmState::Pending)) {
-                status.extend(site.chunk(&label, results, &job.state_dir, &job.status));
+            if state != Some(&SlurmState::Pending) {
+                status.extend(site.chunk(&label, &job.results_dir, &job.state_dir, &job.status));
             }
         }
         (markers, status)
@@ -138,9 +138,7 @@ impl LivingCluster {
         let gone = site.weather.files_gone;
         let mut concluded = Vec::with_capacity(command.jobs.len());
         for job in &command.jobs {
-            let chunk = job.results_dir.as_ref();
-            let chunk = chunk
-                .and_then(|results| site.chunk(job.key.name.as_str(), results, &job.state_dir, &job.status));
+            let chunk = site.chunk(job.key.name.as_str(), &job.results_dir, &job.state_dir, &job.status);
             let id = site.state(&job.state_dir).and_then(|state| state.run);
             let is_ours = id.is_none() || job.id.is_none() || id == job.id;
             let ours = |one: &&SlurmJob| Some(one.id) == id && one.state_dir == job.state_dir.as_str();

@@ -153,7 +153,7 @@ fn concluding(job: &Job, now: Timestamp) -> Option<Concluding> {
         id: attempt.slurm_id,
         state_dir: paths.state(attempt).ok()?,
         logs: [paths.log(attempt, LogStream::Out).ok()?, paths.log(attempt, LogStream::Err).ok()?].concat(),
-        results_dir: Some(paths.results.clone()),
+        results_dir: paths.results.clone(),
         status: job.run.status.cursors(),
         status_backlog: status_backlog(job, now),
         results: result_parts(&job.spec.results, &places(job)?),

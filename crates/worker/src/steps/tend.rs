@@ -273,7 +273,7 @@ fn concluding(job: &Job, attempt: &Attempt, ended: &EndedRun, now: Timestamp) ->
         state_dir: paths.task_state(attempt.no, task).ok()?,
         logs: logs.into_iter().flatten().flatten().collect(),
         results: result_parts(&job.spec.results, &places),
-        results_dir: Some(places.home),
+        results_dir: places.home,
         status: ended.run.status.cursors(),
         status_backlog: status_backlog(job, now),
         remove: Vec::new(),

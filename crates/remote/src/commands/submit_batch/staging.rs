@@ -76,10 +76,7 @@ pub(super) fn columns(entries: &[Submission], dirs: &Dirs<'_>, waves: &[(usize, 
     stdin.line("cleared", entries.iter().map(|entry| entry.cleared));
     stdin.line("dirs_of", &dirs.places);
     stdin.line("base", entries.iter().map(|entry| &entry.base_dir));
-    stdin.line(
-        "results",
-        entries.iter().map(|entry| entry.results_dir.as_ref().map_or(ABSENT, RemotePath::as_str)),
-    );
+    stdin.line("results", entries.iter().map(|entry| &entry.results_dir));
     stdin.line("file_entry", files().map(|(no, ..)| no));
     stdin.line(
         "file_look",

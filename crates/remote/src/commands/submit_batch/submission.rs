@@ -21,7 +21,7 @@ pub struct Submission {
     pub make_dirs: Vec<RemotePath>,
     /// The results directory, if any; its parent must be among `make_dirs`. If it is missing it is created, with a marker
     /// file inside that allows [`Purge`](crate::Purge) to remove it.
-    pub results_dir: Option<RemotePath>,
+    pub results_dir: RemotePath,
     /// Files and directories that must exist before anything is staged. They are not checked for an entry that has a job
     /// already.
     pub inputs: Vec<RemotePath>,

@@ -55,8 +55,8 @@ _tao_note_files() {
   echo
 }
 # Without markers the result of a run would not be known. Reserves room for its exit record.
-if [ -n "$_tao_results" ] && { ! _tao_note_files | _tao_keep "$_tao_state/.status_from.$_tao_id" \
-  || ! mv -f -- "$_tao_state/.status_from.$_tao_id" "$_tao_state/status_from"; } \
+if ! _tao_note_files | _tao_keep "$_tao_state/.status_from.$_tao_id" \
+  || ! mv -f -- "$_tao_state/.status_from.$_tao_id" "$_tao_state/status_from" \
   || ! printf '%4095s\n' '' | _tao_keep "$_tao_state/.exit.$_tao_id" \
   || ! _tao_mark started "$(_tao_now)" "${SLURMD_NODENAME:-$(hostname)}"; then
   _tao_stop_here 119 "its markers cannot be written to $_tao_state"

@@ -61,7 +61,7 @@ fn watched_task(
     Some(Watched {
         id,
         key: attempt.key(array.job.id),
-        results_dir: Some(paths.task_results(run.task).ok()?),
+        results_dir: paths.task_results(run.task).ok()?,
         state_dir: paths.task_state(attempt.no, run.task).ok()?,
         status: run.status.cursors(),
         signs_of_life: if is_checked { logs() } else { None },

@@ -24,7 +24,7 @@ pub(super) fn question(
         Some(Watched {
             id: attempt.slurm_id?,
             key: attempt.key(id),
-            results_dir: Some(JobPaths::results_of(base, id).ok()?),
+            results_dir: JobPaths::results_of(base, id).ok()?,
             state_dir: JobPaths::state_below(base, id, attempt.no).ok()?,
             status: job.cursors.clone(),
             signs_of_life: if wants_signs_of_life(job, last, now) { logs() } else { None },
