@@ -81,8 +81,8 @@ fn configured_time(spec: &JobSpec, max_time_hours: f64) -> Option<Violation> {
     let hours = hours(spec.resources.time.minutes());
     (hours > max_time_hours).then(|| {
         time_limit(format_args!(
-            "is {hours} hours; this cluster allows at most {max_time_hours} (max_time_hours). Request less, or a partition \
-             that allows more"
+            "is {hours} hours; this cluster allows at most {max_time_hours} (max_time_hours), except on partitions that allow more by \
+             Slurm's own report. Request less, or name such a partition in backend_details.partition"
         ))
     })
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 use slurm::{
     Gres, Memory, MemoryRequest, Moment, NodeSet, OptionName, OptionText, OptionValue, Ownership,
-    SubmitOptions,
+    SubmitOptions, WallTime,
 };
 
 use crate::{
@@ -68,6 +68,35 @@ pub(crate) fn moments(request: &JobRequest, faults: &mut Faults) -> (Option<Mome
         faults.add("/backend_details/deadline", "contradiction", "is not after begin");
     }
     (begin, deadline)
+}
+
+/// Slurm does not start a job that could run past its deadline.
+pub(crate) fn leaves_time(
+    begin: Option<Moment>,
+    deadline: Option<Moment>,
+    time: WallTime,
+    faults: &mut Faults,
+) {
+    let left = match (begin, deadline) {
+        (None, Some(Moment::After(deadline))) => deadline,
+        (Some(Moment::After(begin)), Some(Moment::After(deadline))) => deadline.saturating_sub(begin),
+        (Some(Moment::At(begin)), Some(Moment::At(deadline))) => {
+            u64::try_from((deadline - begin).num_seconds()).unwrap_or_default()
+        }
+        (Some(Moment::Local(begin)), Some(Moment::Local(deadline))) => {
+            u64::try_from((deadline - begin).num_seconds()).unwrap_or_default()
+        }
+        // The present time decides.
+        _ => return,
+    };
+    if left > 0 && left < time.seconds() {
+        let detail = format_args!(
+            "leaves {} minutes, and the job's time limit is {}: Slurm would never start it; request less time, or a later deadline",
+            left / 60,
+            time.minutes()
+        );
+        faults.add("/backend_details/deadline", "contradiction", detail);
+    }
 }
 
 fn nice(nice: i32, faults: &mut Faults) -> Option<i32> {

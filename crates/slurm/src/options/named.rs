@@ -80,7 +80,7 @@ impl fmt::Display for OptionValue {
 /// ids and its signals. With each: whether a site may have it left out, and what to use instead.
 const OWNED: &[(&str, bool, &str)] = &[
     ("account", true, "backend_details.account"),
-    ("array", false, "one job for each task"),
+    ("array", false, "the field `array`"),
     ("begin", false, "backend_details.begin"),
     ("chdir", false, "`cd` in the command"),
     ("cluster", false, "backend_details.cluster_name"),
@@ -90,7 +90,7 @@ const OWNED: &[(&str, bool, &str)] = &[
     ("constraint", true, "resources.constraint"),
     ("cpus-per-task", true, "resources.cpus_per_task"),
     ("deadline", false, "backend_details.deadline"),
-    ("dependency", false, "a job that is created when the other has finished"),
+    ("dependency", false, "the field `needs`"),
     ("error", false, "GET /jobs/{id}/logs"),
     ("exclude", true, "resources.exclude"),
     ("exclusive", true, "resources.exclusive"),
@@ -105,7 +105,7 @@ const OWNED: &[(&str, bool, &str)] = &[
     ("ignore-pbs", false, "fields of the request: the script has no other directives"),
     ("input", false, "the command"),
     ("job-name", false, "name: the service finds its jobs by their names in Slurm"),
-    ("kill-on-invalid-dep", false, "a job that is created when the other has finished"),
+    ("kill-on-invalid-dep", false, "the field `needs`"),
     ("licenses", true, "resources.licenses"),
     ("mem", true, "resources.memory"),
     ("mem-per-cpu", true, "resources.memory.per_cpu"),

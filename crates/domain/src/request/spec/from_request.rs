@@ -24,7 +24,7 @@ use crate::{
         components::{components, place},
         cosmos::{self, Requested},
         needs::needs,
-        options::{contradictions, moments, options},
+        options::{contradictions, leaves_time, moments, options},
         program::ProgramSettings,
         restart::Restart,
         results::{check_logs, result_rules},
@@ -58,6 +58,9 @@ impl JobSpec {
         let name = request.name.as_deref().and_then(|text| faults.parse("/name", text));
         let labels = labels(&request.labels, &mut faults);
         let image: Option<ImageRef> = request.image.as_deref().and_then(|text| faults.parse("/image", text));
+        if image.as_ref().is_some_and(names_a_file) {
+            faults.add("/image", "invalid", "is the name of a file; give its absolute path on the cluster");
+        }
         let partitions = match request.backend_details.partition.as_deref() {
             Some(text) => faults.parse("/backend_details/partition", text),
             None => cluster.partitions.clone(),
@@ -133,6 +136,7 @@ impl JobSpec {
         let options = completed(&own, cluster);
         if let Some(resources) = &resources {
             contradictions(&own, &options, (resources.nodes, resources.gpus_per_node), &mut faults);
+            leaves_time(begin, deadline, resources.time, &mut faults);
             one_task(resources, work.as_ref(), &mut faults);
             if let Some(Work::Components { list }) = &mut work {
                 place(list, resources.nodes, &mut faults);
@@ -180,6 +184,12 @@ impl JobSpec {
             _ => Err(faults.0),
         }
     }
+}
+
+/// Whether an image of a registry has a name that only files have.
+fn names_a_file(image: &ImageRef) -> bool {
+    let text = image.pyxis();
+    image.file().is_none() && [".sqsh", ".sif"].iter().any(|end| text.ends_with(end))
 }
 
 fn cluster_of<'c>(request: &JobRequest, clusters: &'c [Cluster]) -> Result<&'c Cluster, Violation> {
@@ -333,8 +343,10 @@ pub(in crate::request) fn labels(
 fn work(request: JobRequest, image_named: bool, faults: &mut Faults) -> Option<Work> {
     if !request.steps.is_empty() || !request.services.is_empty() {
         if request.network_arch.or(request.action).or(request.command).is_some() || request.specs.is_some() {
-            let detail = "contradicts network_arch, action, specs and command; give one form of work";
-            faults.add("/steps", "contradiction", detail);
+            let detail =
+                "goes with steps, and not with network_arch, action, specs or command; give one form of work";
+            let at = if request.steps.is_empty() { "/services" } else { "/steps" };
+            faults.add(at, "contradiction", detail);
         }
         return Some(Work::Components { list: components(&request.services, &request.steps, faults) });
     }
