@@ -114,9 +114,15 @@ impl PipelineDocument {
         exit_code(self.summary.status)
     }
 
-    /// One line for each job, and one for the whole.
+    /// One line for each job, with its id, and one for the whole.
     pub(crate) fn drawing(&self) -> String {
-        self.table(|_| true) + &self.summary.line() + "\n"
+        let names = self.names();
+        let rows = self.jobs.iter().map(|job| {
+            let [name, rest @ ..] = job.row(&names);
+            let [status, needs, message] = rest;
+            [name, job.id.clone(), status, needs, message]
+        });
+        table(["JOB", "ID", "STATUS", "NEEDS", "MESSAGE"], rows) + &self.summary.line() + "\n"
     }
 
     /// As [`Self::drawing`], for a terminal with this many columns and lines. Jobs that have ended give way to the others.
@@ -125,11 +131,13 @@ impl PipelineDocument {
         let room = lines.saturating_sub(4).max(1);
         let fits = self.jobs.len() <= room;
         let mut left = room;
-        let jobs = self.table(|job| {
+        let names = self.names();
+        let shown = self.jobs.iter().filter(|job| {
             let is_shown = fits || (exit_code(job.status).is_none() && left > 0);
             left = left.saturating_sub(usize::from(is_shown));
             is_shown
         });
+        let jobs = table(["JOB", "STATUS", "NEEDS", "MESSAGE"], shown.map(|job| job.row(&names)));
         let more = if fits {
             String::new()
         } else {
@@ -149,17 +157,16 @@ impl PipelineDocument {
         jobs.chain(whole).map(|line| line + "\n").collect()
     }
 
-    fn table(&self, mut is_shown: impl FnMut(&Job) -> bool) -> String {
-        let names: HashMap<&str, &str> =
-            self.jobs.iter().map(|job| (job.id.as_str(), job.name.as_str())).collect();
-        let rows = self.jobs.iter().filter(|job| is_shown(job)).map(|job| {
-            [job.name.clone(), job.status_text(), job.needs_text(&names), job.reason().to_owned()]
-        });
-        table(["JOB", "STATUS", "NEEDS", "MESSAGE"], rows)
+    fn names(&self) -> HashMap<&str, &str> {
+        self.jobs.iter().map(|job| (job.id.as_str(), job.name.as_str())).collect()
     }
 }
 
 impl Job {
+    fn row(&self, names: &HashMap<&str, &str>) -> [String; 4] {
+        [self.name.clone(), self.status_text(), self.needs_text(names), self.reason().to_owned()]
+    }
+
     fn line(&self) -> String {
         let parts = [self.name.as_str(), &self.status_text(), self.reason()];
         on_one_line(parts.map(str::trim).join(" ").trim_end())

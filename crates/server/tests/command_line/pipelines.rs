@@ -39,9 +39,9 @@ fn a_pipeline_in_yaml_is_sent_as_json_and_drawn() {
         shown(&server.run(&["pipeline", "submit", "-", "--idempotency-key", "n 1"], YAML));
     let expected = format!(
         "{ID}\n\
-JOB    STATUS   NEEDS   MESSAGE
-prep   Pending          prep is Pending.
-train  Pending  ← prep  train is Pending.
+JOB    ID  STATUS   NEEDS   MESSAGE
+prep   1   Pending          prep is Pending.
+train  2   Pending  ← prep  train is Pending.
 nightly: Pending, 2 jobs: 2 pending
 "
     );
@@ -66,9 +66,9 @@ fn a_watch_prints_what_changes_and_its_exit_code_is_the_result() {
     let (code, out, errors) = shown(&server.run(&["pipeline", "submit", "-", "--watch"], YAML));
     let expected = format!(
         "{ID}\n\
-JOB    STATUS   NEEDS   MESSAGE
-prep   Running
-train  Pending  ← prep  train is Pending.
+JOB    ID  STATUS   NEEDS   MESSAGE
+prep   1   Running
+train  2   Pending  ← prep  train is Pending.
 nightly: Running, 2 jobs: 1 running, 1 pending
 prep Done
 nightly: Running, 2 jobs: 1 done, 1 pending
