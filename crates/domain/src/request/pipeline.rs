@@ -18,6 +18,8 @@ use crate::{
 
 /// The most jobs of a pipeline.
 const MAX_JOBS: usize = 1000;
+/// The most names of jobs in a message.
+const SHOWN: usize = 20;
 
 /// Jobs that are stored together, all or none.
 #[derive(Debug, Clone, Default, Deserialize, ToSchema)]
@@ -90,6 +92,8 @@ fn resolve(jobs: &mut [PipelineJob], faults: &mut Faults) {
         }
         ids.insert(name.to_string(), id);
     }
+    let mut known: Vec<String> = ids.keys().cloned().collect();
+    known.sort_unstable();
     for PipelineJob { name, request } in jobs {
         for (at, need) in request.needs.iter_mut().enumerate() {
             if let Some(id) = ids.get(&need.job) {
@@ -100,7 +104,12 @@ fn resolve(jobs: &mut [PipelineJob], faults: &mut Faults) {
                 need.job = id.to_string();
             } else {
                 let place = format!("{}/needs/{at}/job", pointer("/jobs", name.as_str()));
-                let detail = format_args!("names no job of the pipeline: {}", slurm::shown(&need.job));
+                let names: Vec<&str> = known.iter().take(SHOWN).map(String::as_str).collect();
+                let (names, more) = (names.join(", "), if known.len() > SHOWN { " and others" } else { "" });
+                let detail = format_args!(
+                    "names no job of the pipeline: {}; its jobs are {names}{more}",
+                    slurm::shown(&need.job)
+                );
                 faults.add(place, "unknown_job", detail);
             }
         }

@@ -144,9 +144,14 @@ pub(crate) struct ServerArgs {
     pub(crate) json: bool,
 }
 
+fn job_id(text: &str) -> Result<JobId, &'static str> {
+    text.parse().map_err(|_| "the id of a job is a UUID; `tao-slurm list` shows it")
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct JobArgs {
     /// ID of the job
+    #[arg(value_parser = job_id)]
     pub(crate) id: JobId,
     #[command(flatten)]
     pub(crate) server: ServerArgs,

@@ -65,12 +65,12 @@ impl FromStr for Moment {
 /// The seconds of `2hours`, as sbatch(1) spells units.
 fn seconds(text: &str) -> Option<u64> {
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let unit = match text[end..].trim_end_matches('s') {
-        "" | "second" if text[end..] != *"s" => 1,
-        "minute" => 60,
-        "hour" => 3600,
-        "day" => 86_400,
-        "week" => 7 * 86_400,
+    let unit = match &text[end..] {
+        "" | "second" | "seconds" => 1,
+        "minute" | "minutes" => 60,
+        "hour" | "hours" => 3600,
+        "day" | "days" => 86_400,
+        "week" | "weeks" => 7 * 86_400,
         _ => return None,
     };
     digits::<u64>(&text[..end], 9)?.checked_mul(unit).filter(|seconds| *seconds <= MOST_SECONDS)
@@ -132,6 +132,7 @@ mod tests {
     #[test_case("now")]
     #[test_case("now+s")]
     #[test_case("now+2s")]
+    #[test_case("now+2hourss")]
     #[test_case("now+2years")]
     #[test_case("now+999999999weeks")]
     #[test_case("2026-13-01")]
