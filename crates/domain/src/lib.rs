@@ -35,7 +35,8 @@ pub use cluster::{
     target::{Cluster, ClusterIdentity, ClusterName, InvalidClusterName, base_of},
 };
 pub use conversion::{
-    CachedImage, Conversion, ImageChoice, Looked, cached_image, choose_image, conversion_job, run_unconverted,
+    CachedImage, Conversion, ImageChoice, Looked, cached_image, choose_image, conversion_job, given_up,
+    run_unconverted,
 };
 pub use image::{ImageRef, InvalidImage, LaunchImage};
 pub use job::{

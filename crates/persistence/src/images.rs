@@ -39,8 +39,10 @@ pub struct Wait {
     pub job: JobId,
     /// The job that converts its image.
     pub conversion: JobId,
-    /// It does not wait any longer.
+    /// When it looks again, if nothing happens before.
     pub until: Timestamp,
+    /// Its version as it is now: with another one, somebody has changed the job since.
+    pub version: i64,
 }
 
 /// Images in the caches of clusters.
@@ -49,14 +51,22 @@ pub trait Images {
     fn request_images(&self, cluster: &ClusterName, requests: &[ImageRequest])
     -> impl Call<Vec<CachedImage>>;
 
-    /// Stores images, and accepts the jobs that convert them. Returns the paths of those that were stored: another one has changed since
-    /// it was read.
+    /// Stores images, and accepts the jobs that convert them. Returns the paths of those that were stored. An image whose path is missing
+    /// has changed since it was read.
     fn record_images(&self, cluster: &ClusterName, records: &[ImageRecord])
     -> impl Call<HashSet<RemotePath>>;
 
-    /// Stores that jobs in `converting_image` need conversions. They are due when theirs begins or ends, and when they do not wait any
-    /// longer; at once if it has ended, or was deleted.
+    /// Stores that jobs in `converting_image` need conversions. They are due when theirs begins or ends, and at the
+    /// given time; at once if it has ended, was deleted, or somebody has changed the job.
     fn await_conversions(&self, cluster: &ClusterName, waits: &[Wait], now: Timestamp) -> impl Call<()>;
+
+    /// Cancels conversions that no job waits for.
+    fn give_up_conversions(
+        &self,
+        cluster: &ClusterName,
+        conversions: &[JobId],
+        now: Timestamp,
+    ) -> impl Call<()>;
 
     /// Records that jobs could not use these files. No job gets a damaged file again, nor a missing one before a look. The files
     /// of one image are found damaged at most once an hour.
@@ -113,6 +123,35 @@ impl Images for Store {
         retry_rolled_back(|| self.await_together(cluster, waits, now)).await
     }
 
+    async fn give_up_conversions(
+        &self,
+        cluster: &ClusterName,
+        conversions: &[JobId],
+        now: Timestamp,
+    ) -> Result<()> {
+        if conversions.is_empty() {
+            return Ok(());
+        }
+        let ids: Vec<_> = conversions.iter().map(|id| id.get()).collect();
+        let mut tx = self.pool.begin().await?;
+        // As the trigger, which cancels those that lose their last waiting job.
+        sqlx::query!(
+            "-- images::give_up_conversions
+             update jobs c
+             set desired_state = 'cancel', status = 'Canceling', message = 'Canceling: no job needs the image any more.', due_at = now(),
+                 last_modified = $2, version = version + 1, updated_by = 'give_up_conversions'
+             where c.id = any($1) and c.phase <> 'ended' and c.desired_state in ('run', 'pause')
+               and not exists (select from needs n join jobs w on w.id = n.job_id
+                               where n.needed = c.id and n.place = -1 and w.phase = 'converting_image')",
+            &ids,
+            now,
+        )
+        .execute(&mut *tx)
+        .await?;
+        listen::wake(&mut tx, cluster, None).await?;
+        Ok(tx.commit().await?)
+    }
+
     async fn distrust_files(&self, cluster: &ClusterName, files: &[(&RemotePath, FileFault)]) -> Result<()> {
         if files.is_empty() {
             return Ok(());
@@ -155,7 +194,7 @@ impl Store {
             r#"-- images::images_at
                select c.cluster, c.cache_path, c.image, c.file, c.file_seen_at, c.file_began_at, c.damaged_files, c.damaged_at, c.error,
                       c.failures, c.retry_at, c.target, c.version, j.id as "conversion?", j.status as "status?",
-                      j.message as "message?", j.desired_state as "desired_state?", j.created_at as "created_at?", j.started_at, j.finished_at,
+                      j.phase as "phase?", j.submitted_at, j.message as "message?", j.desired_state as "desired_state?", j.created_at as "created_at?", j.started_at, j.finished_at,
                       -- A leased job may just have chosen a file that was found damaged since.
                       exists (
                           select from jobs r left join slurm_metadata a on a.job_id = r.id and a.attempt = r.attempt
@@ -222,6 +261,7 @@ impl Store {
         let jobs: Vec<_> = waits.iter().map(|wait| wait.job.get()).collect();
         let conversions: Vec<_> = waits.iter().map(|wait| wait.conversion.get()).collect();
         let until: Vec<_> = waits.iter().map(|wait| wait.until).collect();
+        let versions: Vec<_> = waits.iter().map(|wait| wait.version).collect();
         let mut tx = self.pool.begin().await?;
         // The locks hold until the needs are visible to the end of a conversion, and to a job that leaves.
         sqlx::query!(
@@ -230,8 +270,8 @@ impl Store {
                  select c.id, c.phase from jobs c where c.id = any($2) order by c.id for share
              ), waiting as (
                  update jobs w
-                 set due_at = case when c.phase <> 'ended' then now() + (u.until - $4) else now() end, updated_by = 'await_conversions'
-                 from unnest($1::uuid[], $2::uuid[], $3::timestamptz[]) as u(id, conversion, until)
+                 set due_at = case when c.phase <> 'ended' and w.version = u.version then now() + (u.until - $4) else now() end, updated_by = 'await_conversions'
+                 from unnest($1::uuid[], $2::uuid[], $3::timestamptz[], $5::bigint[]) as u(id, conversion, until, version)
                  left join converting c on c.id = u.conversion
                  where w.id = u.id and w.phase = 'converting_image'
                  returning w.id, c.id as conversion
@@ -244,6 +284,7 @@ impl Store {
             &conversions,
             &until,
             now,
+            &versions,
         )
         .execute(&mut *tx)
         .await?;
@@ -270,6 +311,8 @@ struct ImageRow {
     version: i64,
     conversion: Option<Uuid>,
     status: Option<String>,
+    phase: Option<String>,
+    submitted_at: Option<Timestamp>,
     message: Option<String>,
     desired_state: Option<String>,
     created_at: Option<Timestamp>,
@@ -290,10 +333,12 @@ impl TryFrom<ImageRow> for CachedImage {
                         job: JobId::new(job),
                         target: stored.parse("target", &target)?,
                         status: stored.parse("status", &status)?,
+                        phase: stored.parse("phase", row.phase.as_deref().unwrap_or_default())?,
                         message,
                         is_unneeded: stored.parse::<DesiredState>("desired_state", &desired)?
                             != DesiredState::Run,
                         created_at,
+                        submitted_at: row.submitted_at,
                         started_at: row.started_at,
                         finished_at: row.finished_at,
                     })

@@ -3,7 +3,7 @@
 use chrono::TimeDelta;
 use slurm::RemotePath;
 
-use super::{CachedImage, Conversion};
+use super::{CachedImage, Conversion, LOOK_AGAIN, NEVER_STARTED};
 use crate::{
     clock::Timestamp,
     image::{ImageRef, LaunchImage},
@@ -23,7 +23,7 @@ pub enum ImageChoice {
     Wait {
         conversion: JobId,
         message: String,
-        /// The job does not wait any longer.
+        /// When to look again, if nothing happens before.
         until: Timestamp,
     },
     /// The job requires the cached file, and there is none; or the registry refuses the image.
@@ -50,8 +50,8 @@ fn wants_fresh(spec: &JobSpec) -> bool {
     spec.image_policy.force_reconvert_latest && spec.image.as_ref().is_some_and(ImageRef::is_latest)
 }
 
-/// How the job continues, given what is known of its image. `minutes` is the time limit of conversions.
-pub fn choose_image(job: &Job, image: &CachedImage, minutes: u32, now: Timestamp) -> ImageChoice {
+/// How the job continues, given what is known of its image.
+pub fn choose_image(job: &Job, image: &CachedImage, now: Timestamp) -> ImageChoice {
     let is_new_enough =
         !wants_fresh(&job.spec) || image.file_began_at.is_some_and(|began| began >= job.created_at);
     let is_seen = image.file_seen_at.is_some_and(|at| now - at < FRESH);
@@ -63,14 +63,16 @@ pub fn choose_image(job: &Job, image: &CachedImage, minutes: u32, now: Timestamp
             ImageChoice::Launch(LaunchImage { image: ImageRef::File(file.clone()), note: None })
         }
         (_, Some(conversion)) if conversion.has_ended() => ImageChoice::Look,
-        (_, Some(conversion)) => await_conversion(job, image, conversion, minutes, now),
+        (_, Some(conversion)) => await_conversion(job, image, conversion, now),
         (whole, None) => {
+            let has_waited = job.phase == Phase::ConvertingImage
+                && image.failed_at().is_some_and(|at| at >= job.created_at);
             let rests = image.retry_at.is_some_and(|at| now < at);
             let failed = image.error.as_deref().filter(|_| rests && (whole.is_none() || !is_new_enough));
             match failed.map(|error| (error, registry_refusal(error))) {
                 Some((error, None)) => run_unconverted(job, &image.image, error),
                 // The job has waited for this answer, and the nodes would get the same.
-                Some((error, Some(why))) if job.phase == Phase::ConvertingImage => ImageChoice::Refused {
+                Some((error, Some(why))) if has_waited => ImageChoice::Refused {
                     message: format!("The image {} cannot be used: {why}. {}", image.image, sentence(error)),
                 },
                 // Somebody may have pushed the image or installed a login since.
@@ -84,17 +86,12 @@ pub fn choose_image(job: &Job, image: &CachedImage, minutes: u32, now: Timestamp
     }
 }
 
-fn await_conversion(
-    job: &Job,
-    image: &CachedImage,
-    conversion: &Conversion,
-    minutes: u32,
-    now: Timestamp,
-) -> ImageChoice {
-    let (until, why) = conversion.patience(minutes);
-    if now >= until {
-        return run_unconverted(job, &image.image, &why);
+fn await_conversion(job: &Job, image: &CachedImage, conversion: &Conversion, now: Timestamp) -> ImageChoice {
+    let patience = conversion.patience();
+    if patience.is_some_and(|until| now >= until) {
+        return run_unconverted(job, &image.image, NEVER_STARTED);
     }
+    let until = patience.unwrap_or(now + LOOK_AGAIN);
     let (image, by) = (&image.image, conversion.job);
     let message = match conversion.started_at {
         Some(at) => {
@@ -104,6 +101,12 @@ fn await_conversion(
         None => format!("Waits for job {by}, which is to convert the image {image}."),
     };
     ImageChoice::Wait { conversion: by, message, until }
+}
+
+/// The conversion that no job waits for any longer, because Slurm does not start it.
+pub fn given_up(image: &CachedImage, now: Timestamp) -> Option<JobId> {
+    let conversion = image.conversion.as_ref().filter(|conversion| !conversion.has_ended())?;
+    conversion.patience().filter(|until| now >= *until).map(|_| conversion.job)
 }
 
 /// How a job continues without a converted file: with the registry image, unless it requires the file.

@@ -24,15 +24,22 @@ use crate::{
     clock::Timestamp,
     cluster::target::ClusterName,
     image::ImageRef,
-    job::{identity::JobId, status::Status, submit_fence::LOOKUP_INTERVAL},
+    job::{
+        identity::JobId,
+        status::{Phase, Status},
+        submit_fence::LOOKUP_INTERVAL,
+    },
     run::graces::Graces,
 };
 
-pub use choice::{ImageChoice, cached_image, choose_image, run_unconverted};
+pub use choice::{ImageChoice, cached_image, choose_image, given_up, run_unconverted};
 pub use recipe::conversion_job;
 
 /// A conversion that has not begun for this long is not waited for any longer.
 const QUEUE_PATIENCE: TimeDelta = TimeDelta::hours(1);
+const NEVER_STARTED: &str = "its Slurm job was pending for an hour";
+/// How often a wait is looked at when nothing happens.
+const LOOK_AGAIN: TimeDelta = TimeDelta::minutes(30);
 /// The wait for a file that is not visible yet.
 const EVIDENCE_INTERVAL: TimeDelta = TimeDelta::seconds(3);
 
@@ -77,10 +84,13 @@ pub struct Conversion {
     /// The file that it makes.
     pub target: RemotePath,
     pub status: Status,
+    pub phase: Phase,
     pub message: String,
     /// It is canceled, because no job needed it any more.
     pub is_unneeded: bool,
     pub created_at: Timestamp,
+    /// When Slurm took its newest attempt, by our clock.
+    pub submitted_at: Option<Timestamp>,
     pub started_at: Option<Timestamp>,
     pub finished_at: Option<Timestamp>,
 }
@@ -92,9 +102,11 @@ impl Conversion {
             job,
             target,
             status: Status::Pending,
+            phase: Phase::Queued,
             message: String::new(),
             is_unneeded: false,
             created_at: now,
+            submitted_at: None,
             started_at: None,
             finished_at: None,
         }
@@ -104,17 +116,15 @@ impl Conversion {
         self.status.is_final()
     }
 
-    /// Until when jobs wait for it, and why they do not any longer. `minutes` is its time limit.
-    fn patience(&self, minutes: u32) -> (Timestamp, String) {
-        match self.started_at {
-            None => (self.created_at + QUEUE_PATIENCE, "its Slurm job was pending for an hour".to_owned()),
-            // An attempt of it may be repeated.
-            // The cluster's clock may be behind ours.
-            Some(at) => (
-                at.max(self.created_at) + QUEUE_PATIENCE + TimeDelta::minutes(minutes.into()),
-                format!("it did not end within an hour after its limit of {minutes} minutes"),
-            ),
-        }
+    /// Until when jobs wait for it while Slurm does not start it. A cluster that takes no jobs, or does not answer, takes no time away,
+    /// and Slurm ends a conversion that runs for too long.
+    fn patience(&self) -> Option<Timestamp> {
+        self.submitted_at.filter(|_| self.phase == Phase::InQueue).map(|at| at + QUEUE_PATIENCE)
+    }
+
+    /// Whether it was canceled after it had been in Slurm's queue for so long that no job waited for it any more.
+    fn never_started(&self, ended_at: Timestamp) -> bool {
+        self.started_at.is_none() && self.submitted_at.is_some_and(|at| ended_at - at >= QUEUE_PATIENCE)
     }
 }
 
@@ -157,8 +167,9 @@ impl CachedImage {
         }
     }
 
-    /// The image after a look at its place. A conversion has ended, if there is one. `minutes` is the time limit of conversions.
-    pub fn looked(&self, found: ImageFile, minutes: u32, graces: &Graces, now: Timestamp) -> Looked {
+    /// The image after a look at its place. A conversion has ended, if there is one.
+    #[must_use]
+    pub fn looked(&self, found: ImageFile, graces: &Graces, now: Timestamp) -> Looked {
         let mut next = self.clone();
         let is_whole = found == ImageFile::Whole;
         if is_whole {
@@ -166,8 +177,10 @@ impl CachedImage {
         }
         match next.conversion.take() {
             _ if found == ImageFile::Unread => Looked::Again(now + LOOKUP_INTERVAL),
-            Some(Conversion { target, started_at, created_at, .. }) if is_whole => {
-                next.made(target, started_at.map_or(created_at, |at| at.max(created_at).min(now)), now);
+            Some(Conversion { target, submitted_at, created_at, .. }) if is_whole => {
+                // The import began later. When it did is known by the cluster's clock alone.
+                (next.file, next.file_began_at) = (Some(target), Some(submitted_at.unwrap_or(created_at)));
+                next.is_whole(now);
                 Looked::Known(next)
             }
             Some(conversion) => {
@@ -176,11 +189,12 @@ impl CachedImage {
                 if conversion.status == Status::Done && now < until {
                     return Looked::Again((now + EVIDENCE_INTERVAL).min(until));
                 }
-                next.not_made(&conversion, minutes, now);
+                next.not_made(&conversion, now);
                 Looked::Known(next)
             }
             None if is_whole => {
-                (next.file, next.file_seen_at) = (Some(self.place().clone()), Some(now));
+                next.file = Some(self.place().clone());
+                next.is_whole(now);
                 Looked::Known(next)
             }
             None => {
@@ -191,14 +205,13 @@ impl CachedImage {
         }
     }
 
-    fn made(&mut self, file: RemotePath, began_at: Timestamp, now: Timestamp) {
-        self.damaged_files.retain(|damaged| *damaged != file);
-        (self.file, self.file_seen_at, self.file_began_at) = (Some(file), Some(now), Some(began_at));
+    fn is_whole(&mut self, now: Timestamp) {
+        self.damaged_files.retain(|damaged| Some(damaged) != self.file.as_ref());
+        self.file_seen_at = Some(now);
         (self.failures, self.retry_at, self.error) = (0, None, None);
     }
 
-    fn not_made(&mut self, conversion: &Conversion, minutes: u32, now: Timestamp) {
-        let (until, why) = conversion.patience(minutes);
+    fn not_made(&mut self, conversion: &Conversion, now: Timestamp) {
         let ended_at = conversion.finished_at.unwrap_or(now);
         let error = if conversion.status == Status::Done {
             format!(
@@ -208,16 +221,24 @@ impl CachedImage {
             )
         } else if !conversion.is_unneeded {
             format!("Job {}: {}", conversion.job, told(&conversion.message))
-        } else if ended_at < until {
+        } else if conversion.never_started(ended_at) {
+            NEVER_STARTED.to_owned()
+        } else {
             // No job waited for it any more.
             return;
-        } else {
-            why
         };
-        // Five minutes; twice as long after each failure in a row, up to an hour.
-        let wait = TimeDelta::minutes(5_i64 << self.failures.min(10)).min(TimeDelta::hours(1));
         self.failures = self.failures.saturating_add(1);
-        (self.error, self.retry_at) = (Some(error), Some(ended_at + wait));
+        (self.error, self.retry_at) = (Some(error), Some(ended_at + self.rest()));
+    }
+
+    /// How long the image rests after a failure: five minutes, twice as long after each failure in a row, up to an hour.
+    fn rest(&self) -> TimeDelta {
+        TimeDelta::minutes(5_i64 << self.failures.saturating_sub(1).min(10)).min(TimeDelta::hours(1))
+    }
+
+    /// When the last conversion failed.
+    fn failed_at(&self) -> Option<Timestamp> {
+        Some(self.retry_at? - self.rest())
     }
 
     /// A path beside the old file, with the time in its name.

@@ -17,7 +17,7 @@ use crate::{
     launch::StagingError,
     request::{
         program::ProgramSettings,
-        restart::Restart,
+        restart::{Restart, RestartCause},
         spec::{DEFAULT_MASTER_PORT, JobSpec, Work},
     },
 };
@@ -45,6 +45,8 @@ pub fn conversion_job(
     // Some sites refuse the option.
     let memory_gb = Some(settings.conversion_memory_gb).filter(|_| !cluster.submit.options.drops("mem"));
     let memory = memory_gb.map(|memory_gb| format!("{memory_gb}G").parse::<Memory>()).transpose()?;
+    let mut restart = Restart::default();
+    restart.on.insert(RestartCause::Preempted);
     let spec = JobSpec {
         name: format!("conversion of {}", image.image).parse().ok(),
         labels: BTreeMap::new(),
@@ -69,7 +71,6 @@ pub fn conversion_job(
             cpus_per_task: 1,
             exclusive: false,
             time,
-            // Slurm's limit is its only one.
             soft_timeout: u32::try_from(time.seconds())
                 .ok()
                 .and_then(RunTime::from_seconds)
@@ -80,7 +81,8 @@ pub fn conversion_job(
         master_port: Some(DEFAULT_MASTER_PORT),
         program: ProgramSettings::default(),
         max_retries: MOST_RETRIES,
-        restart: Restart::default(),
+        restart,
+        // With a requeue, the script's own limit would begin it anew.
         use_requeue: false,
         timeout_minutes: None,
         mounts: Vec::new(),

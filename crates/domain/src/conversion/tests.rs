@@ -8,8 +8,6 @@ use uuid::Uuid;
 use super::*;
 use crate::{FileFault, ImagePolicy, fixtures, job::stored::Job};
 
-const MINUTES: u32 = 30;
-
 fn now() -> Timestamp {
     DateTime::from_timestamp(1_800_000_000, 0).unwrap()
 }
@@ -38,7 +36,7 @@ fn ended(status: Status, message: &str) -> CachedImage {
 }
 
 fn look_at(image: &CachedImage, found: ImageFile, minutes_later: i64) -> Looked {
-    image.looked(found, MINUTES, &Graces::default(), now() + TimeDelta::minutes(minutes_later))
+    image.looked(found, &Graces::default(), now() + TimeDelta::minutes(minutes_later))
 }
 
 fn known(image: &CachedImage, found: ImageFile) -> CachedImage {
@@ -52,7 +50,7 @@ fn known(image: &CachedImage, found: ImageFile) -> CachedImage {
 fn ready() -> CachedImage {
     let mut image = ended(Status::Done, "");
     image.conversion.as_mut().unwrap().finished_at = Some(now());
-    let looked = image.looked(ImageFile::Whole, MINUTES, &Graces::default(), now());
+    let looked = image.looked(ImageFile::Whole, &Graces::default(), now());
     let Looked::Known(image) = looked else { panic!("{looked:?}") };
     image
 }
@@ -110,7 +108,8 @@ fn a_conversion_that_nobody_needed_any_more_is_no_failure() {
     assert_eq!((dropped.error, dropped.failures, dropped.conversion), (None, 0, None));
     // The jobs that waited have given up.
     let conversion = image.conversion.as_mut().unwrap();
-    (conversion.started_at, conversion.finished_at) = (None, Some(now() + TimeDelta::hours(1)));
+    (conversion.started_at, conversion.submitted_at) = (None, Some(now()));
+    conversion.finished_at = Some(now() + TimeDelta::hours(1));
     let failed = known(&image, ImageFile::Absent);
     assert_eq!(failed.error.as_deref(), Some("its Slurm job was pending for an hour"));
     // Somebody canceled it on the cluster.

@@ -60,7 +60,11 @@ async fn begin(store: &Store, number: u128, job: u128) -> JobId {
 }
 
 async fn wait(store: &Store, jobs: &[JobId], conversion: JobId) {
-    let waits: Vec<_> = jobs.iter().map(|job| Wait { job: *job, conversion, until: at(60) }).collect();
+    let mut waits = Vec::new();
+    for job in jobs {
+        let version = self::job(store, *job).await.version;
+        waits.push(Wait { job: *job, conversion, until: at(60), version });
+    }
     store.await_conversions(&dgx(), &waits, at(0)).await.unwrap();
 }
 

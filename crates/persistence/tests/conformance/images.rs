@@ -63,7 +63,11 @@ async fn two_wait(side: &impl Side) {
 
 async fn wait(side: &impl Side) {
     let until = NOW + TimeDelta::hours(1);
-    let waits = [1, 2].map(|number| Wait { job: id(number), conversion: id(CONVERSION), until });
+    let mut waits = Vec::new();
+    for job in [1, 2].map(id) {
+        let version = side.find(job).await.unwrap().version;
+        waits.push(Wait { job, conversion: id(CONVERSION), until, version });
+    }
     side.store().await_conversions(&dgx(), &waits, NOW).await.unwrap();
 }
 
@@ -116,6 +120,33 @@ pub(crate) async fn a_conversion_lives_as_long_as_somebody_waits(side: impl Side
     let conversion = side.find(id(CONVERSION)).await.unwrap();
     assert_eq!((conversion.desired, conversion.status), (DesiredState::Cancel, Status::Canceling));
     assert_eq!(step(&side, 20, |job| job).await, [id(CONVERSION)], "and is canceled at once");
+}
+
+pub(crate) async fn who_was_changed_meanwhile_is_due_at_once(side: impl Side) {
+    two_wait(&side).await;
+    let until = NOW + TimeDelta::hours(1);
+    let version = side.find(id(1)).await.unwrap().version;
+    side.request(id(1), Request::Cancel, NOW).await;
+    let wait = Wait { job: id(1), conversion: id(CONVERSION), until, version };
+    side.store().await_conversions(&dgx(), &[wait], NOW).await.unwrap();
+    assert_eq!(step(&side, 3, |job| job).await, [id(1)]);
+}
+
+pub(crate) async fn a_conversion_that_is_given_up_is_canceled_unless_somebody_waits(side: impl Side) {
+    two_wait(&side).await;
+    side.store().give_up_conversions(&dgx(), &[id(CONVERSION)], NOW).await.unwrap();
+    assert_eq!(side.find(id(CONVERSION)).await.unwrap().desired, DesiredState::Run);
+    side.request(id(CONVERSION), Request::Pause, NOW).await;
+    for number in [1, 2] {
+        leave(&side, number).await;
+    }
+    assert_eq!(
+        side.find(id(CONVERSION)).await.unwrap().desired,
+        DesiredState::Pause,
+        "that is somebody's wish"
+    );
+    side.store().give_up_conversions(&dgx(), &[id(CONVERSION)], NOW).await.unwrap();
+    assert_eq!(side.find(id(CONVERSION)).await.unwrap().desired, DesiredState::Cancel);
 }
 
 pub(crate) async fn an_image_that_has_changed_since_it_was_read_is_not_stored(side: impl Side) {

@@ -11,9 +11,10 @@ use uuid::Uuid;
 use crate::{
     images::{
         a_conversion_lives_as_long_as_somebody_waits,
+        a_conversion_that_is_given_up_is_canceled_unless_somebody_waits,
         an_image_that_has_changed_since_it_was_read_is_not_stored,
         who_waits_is_due_when_it_does_not_wait_any_longer,
-        who_waits_is_due_when_the_conversion_begins_and_ends,
+        who_waits_is_due_when_the_conversion_begins_and_ends, who_was_changed_meanwhile_is_due_at_once,
     },
     late::{
         an_expired_job_lease_changes_nothing, an_expired_poll_lease_changes_nothing,
@@ -129,5 +130,7 @@ promises!(
     who_waits_is_due_when_the_conversion_begins_and_ends,
     who_waits_is_due_when_it_does_not_wait_any_longer,
     a_conversion_lives_as_long_as_somebody_waits,
+    a_conversion_that_is_given_up_is_canceled_unless_somebody_waits,
     an_image_that_has_changed_since_it_was_read_is_not_stored,
+    who_was_changed_meanwhile_is_due_at_once,
 );

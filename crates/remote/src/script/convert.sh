@@ -36,4 +36,9 @@ enroot import -o "$partial" -- "$uri" || exit
 whole_image "$partial" || fail "enroot import succeeded, but its file is not a complete SquashFS image"
 # The content must reach the disk before the name.
 sync -- "$partial" 2>/dev/null || :
+# A whole file may be in use by now: another conversion may have made it.
+if whole_image "$target"; then
+  echo "tao-slurm: another conversion has created $target meanwhile" >&2
+  exit 0
+fi
 mv -fT -- "$partial" "$target" || fail "the image cannot be moved to $target"

@@ -62,7 +62,7 @@ impl Images for MemoryStore {
     ) -> Result<(), StoreError> {
         let now = self.now();
         let mut tables = self.tables();
-        for Wait { job: id, conversion, until } in waits {
+        for Wait { job: id, conversion, until, version } in waits {
             let lives = tables.jobs.get(conversion).map(|row| row.job.phase != Phase::Ended);
             let Some(row) = tables.jobs.get_mut(id).filter(|row| row.job.phase == Phase::ConvertingImage)
             else {
@@ -71,10 +71,25 @@ impl Images for MemoryStore {
             if lives.is_some() {
                 row.conversion = Some(*conversion);
             }
-            row.due_at = Some(if lives == Some(true) { now + (*until - at) } else { now });
+            let rests = lives == Some(true) && row.job.version == *version;
+            row.due_at = Some(if rests { now + (*until - at) } else { now });
         }
         if !waits.is_empty() {
             tables.wake(cluster, None);
+        }
+        Ok(())
+    }
+
+    async fn give_up_conversions(
+        &self,
+        _: &ClusterName,
+        conversions: &[JobId],
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        let now = self.now();
+        let mut tables = self.tables();
+        for conversion in conversions {
+            tables.cancel_unneeded(*conversion, &[DesiredState::Run, DesiredState::Pause], at, now);
         }
         Ok(())
     }
@@ -107,6 +122,8 @@ impl Tables {
                 job: known.job,
                 target: known.target.clone(),
                 status: job.status,
+                phase: job.phase,
+                submitted_at: job.submitted_at,
                 message: job.message.clone(),
                 is_unneeded: job.desired != DesiredState::Run,
                 created_at: job.created_at,
@@ -147,14 +164,20 @@ impl Tables {
             return;
         }
         let at = row.job.last_modified;
-        let Some(conversion) = row.conversion.take() else { return };
+        if let Some(conversion) = row.conversion.take() {
+            self.cancel_unneeded(conversion, &[DesiredState::Run], at, clock);
+        }
+    }
+
+    /// Cancels a conversion in one of these states, unless a job waits for it.
+    fn cancel_unneeded(&mut self, conversion: JobId, from: &[DesiredState], at: Timestamp, clock: Timestamp) {
         let waits =
             |row: &JobRow| row.conversion == Some(conversion) && row.job.phase == Phase::ConvertingImage;
         if self.jobs.values().any(waits) {
             return;
         }
         let Some(row) = self.jobs.get_mut(&conversion) else { return };
-        if row.job.phase == Phase::Ended || row.job.desired != DesiredState::Run {
+        if row.job.phase == Phase::Ended || !from.contains(&row.job.desired) {
             return;
         }
         let stage = row.stage();

@@ -11,7 +11,7 @@ use std::{
 use chrono::TimeDelta;
 use domain::{
     Attempt, CachedImage, Conversion, ImageChoice, ImageRef, Job, JobId, LaunchImage, Looked, Phase,
-    Timestamp, Transition, cached_image, choose_image, conversion_job, run_unconverted,
+    Timestamp, Transition, cached_image, choose_image, conversion_job, given_up, run_unconverted,
 };
 use persistence::{ImageRecord, ImageRequest, Lease, StepRecord, Wait, WorkStore};
 use remote::{CheckImages, Superseded};
@@ -72,12 +72,11 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         settled.jobs = rest;
         let wanting: Vec<Job> = wanting;
         let known = self.learn_of_images(runtime, &wanting, &requests).await?;
-        let minutes = runtime.target.cluster.images.conversion_minutes;
         let now = self.clock.now();
         let (mut steps, mut waits) = (Vec::<StepRecord>::new(), Vec::new());
         for job in wanting {
             let choice = match &requests[&job.id] {
-                Ok(request) => known.choose(&job, request, minutes, now),
+                Ok(request) => known.choose(&job, request, now),
                 Err((image, why)) => run_unconverted(&job, image, why),
             };
             match choice {
@@ -91,7 +90,8 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                     steps.push(done(job, due_at));
                 }
                 ImageChoice::Wait { conversion, message, until } => {
-                    waits.push(Wait { job: job.id, conversion, until });
+                    // The step raises the version.
+                    waits.push(Wait { job: job.id, conversion, until, version: job.version + 1 });
                     // Until its need is stored.
                     steps.push(waiting(job, message, now + LOOK_AGAIN));
                 }
@@ -105,7 +105,10 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             }
         }
         self.record(lease, &steps).await?;
-        self.store.await_conversions(&runtime.target.cluster.name, &waits, now).await?;
+        let cluster = &runtime.target.cluster.name;
+        self.store.await_conversions(cluster, &waits, now).await?;
+        let given_up: Vec<JobId> = known.images.values().filter_map(|image| given_up(image, now)).collect();
+        self.store.give_up_conversions(cluster, &given_up, now).await?;
         if !steps.is_empty() {
             runtime.wake_lanes();
         }
@@ -126,12 +129,11 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         let images = self.store.request_images(&cluster.name, &plain).await?;
         let mut known = Known::default();
         known.images.extend(images.into_iter().map(|image| (image.cache_path.to_string(), image)));
-        let minutes = cluster.images.conversion_minutes;
         self.look(runtime, &wanted, &mut known).await;
         let now = self.clock.now();
         for (job, request) in &wanted {
             let path = request.cache_path.as_str();
-            if let ImageChoice::Convert(target) = known.choose(job, request, minutes, now) {
+            if let ImageChoice::Convert(target) = known.choose(job, request, now) {
                 known.missing.entry(path.to_owned()).or_insert(target);
             }
         }
@@ -167,13 +169,12 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
 
     /// Looks at the files of images: one remote command for all of them.
     async fn look(&self, runtime: &Runtime<L>, wanted: &[(&Job, &ImageRequest)], known: &mut Known) {
-        let minutes = runtime.target.cluster.images.conversion_minutes;
         let now = self.clock.now();
         let (mut command, mut places) = (CheckImages::default(), Vec::<String>::new());
         for (job, request) in wanted {
             let path = request.cache_path.as_str();
             let Some(image) = known.images.get(path) else { continue };
-            if choose_image(job, image, minutes, now) != ImageChoice::Look {
+            if choose_image(job, image, now) != ImageChoice::Look {
                 continue;
             }
             let place = places.iter().position(|known| known == path).unwrap_or_else(|| {
@@ -206,7 +207,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         };
         for (path, found) in places.into_iter().zip(found) {
             let Some(image) = known.images.get_mut(&path) else { continue };
-            match image.looked(found, minutes, &self.settings.graces, now) {
+            match image.looked(found, &self.settings.graces, now) {
                 Looked::Again(at) => {
                     known.unknown.insert(path, (CHECKING.to_owned(), at));
                 }
@@ -225,14 +226,14 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
 }
 
 impl Known {
-    fn choose(&self, job: &Job, request: &ImageRequest, minutes: u32, now: Timestamp) -> ImageChoice {
+    fn choose(&self, job: &Job, request: &ImageRequest, now: Timestamp) -> ImageChoice {
         let path = request.cache_path.as_str();
         if let Some(why) = self.hopeless.get(path) {
             return run_unconverted(job, &request.image, why);
         }
         match self.images.get(path) {
             _ if self.unknown.contains_key(path) => ImageChoice::Look,
-            Some(image) => choose_image(job, image, minutes, now),
+            Some(image) => choose_image(job, image, now),
             None => run_unconverted(job, &request.image, UNREADABLE),
         }
     }

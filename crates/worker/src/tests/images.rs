@@ -220,6 +220,7 @@ async fn a_conversion_that_does_not_begin_is_waited_for_no_longer_than_an_hour(p
     let bench = Bench::new(pool);
     let (id, strict) = (bench.accept(converted(1)).await, bench.accept(required(2)).await);
     bench.conversion().await;
+    bench.poll().await;
     let conversion = bench.converting().await.id;
     bench.clock.advance(TimeDelta::minutes(59));
     bench.make_due().await;

@@ -201,6 +201,15 @@ impl<S: WorkStore, G: Gate> Images for GatedStore<S, G> {
         self.gate.pass("await_conversions", self.store.await_conversions(cluster, waits, now)).await
     }
 
+    async fn give_up_conversions(
+        &self,
+        cluster: &ClusterName,
+        conversions: &[JobId],
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        self.gate.pass("give_up_conversions", self.store.give_up_conversions(cluster, conversions, now)).await
+    }
+
     async fn distrust_files(
         &self,
         cluster: &ClusterName,

@@ -46,7 +46,7 @@ pub(crate) struct Filters {
     /// Jobs that were accepted before this time.
     #[param(value_type = Option<String>, format = DateTime)]
     created_before: Option<Timestamp>,
-    /// `true` lists the jobs of the service that convert images, instead of those of callers. Only with the scope `admin` there are any.
+    /// `true` lists the jobs of the service that convert images, instead of those of callers. Without the scope `admin` the list is empty.
     conversions: Option<bool>,
     /// The maximum number of jobs.
     #[param(value_type = Option<u32>, minimum = 1, maximum = 200, default = 50)]

@@ -4,7 +4,7 @@ use super::*;
 use crate::{ImageChoice, Phase};
 
 fn choose(phase: Phase, image: &CachedImage) -> ImageChoice {
-    choose_image(&job(phase, false), image, MINUTES, now())
+    choose_image(&job(phase, false), image, now())
 }
 
 /// The image after another conversion has made the file that it now needs.

@@ -11,6 +11,7 @@ use super::{lines, readable, select_runs};
 use crate::{
     error::Result,
     jobs::{documents::run_document, leases::Lease, steps::StepRecord},
+    statements::retry_rolled_back,
     store::{Call, Store},
     values::{StoredRow, count},
 };
@@ -148,6 +149,19 @@ impl TaskRecords for Store {
     }
 
     async fn record_tended(
+        &self,
+        lease: &Lease,
+        steps: &[StepRecord],
+        runs: &[&ConcludedTask],
+        now: Timestamp,
+    ) -> Result<HashSet<JobId>> {
+        // A job that ends, and one that waits for it, each wake or cancel the other.
+        retry_rolled_back(|| self.record_tended_together(lease, steps, runs, now)).await
+    }
+}
+
+impl Store {
+    async fn record_tended_together(
         &self,
         lease: &Lease,
         steps: &[StepRecord],

@@ -76,7 +76,11 @@ impl Both {
     pub(super) async fn await_conversion(&mut self) {
         let Some(conversion) = self.begun.last().copied() else { return };
         let until = self.now + TimeDelta::seconds(65);
-        let waits: Vec<_> = ids().map(|job| Wait { job, conversion, until }).collect();
+        let mut waits = Vec::new();
+        for job in ids() {
+            let version = self.real.find(job).await.map_or(0, |job| job.version);
+            waits.push(Wait { job, conversion, until, version });
+        }
         let done = of_both!(self, await_conversions(&dgx(), &waits, self.now));
         self.same("await_conversions", (outcome(&done.0), outcome(&done.1)));
         let mut waiting = 0;
