@@ -1,21 +1,22 @@
 //! What is known of the images in the clusters' caches, and the jobs that wait for conversions.
 
+mod rows;
+
 use std::collections::HashSet;
 
-use domain::{
-    CachedImage, ClusterName, Conversion, DesiredState, FileFault, ImageRef, Job, JobId, Secrets, Timestamp,
-};
-use serde_json::{Value, json};
+use domain::{CachedImage, ClusterName, FileFault, ImageRef, Job, JobId, Secrets, Timestamp};
+use serde_json::Value;
 use slurm::RemotePath;
 use uuid::Uuid;
 
+use rows::{ImageRow, document, readable};
+
 use crate::{
-    error::{Result, StoreError},
+    error::Result,
     jobs::insert::NewJob,
     listen,
     statements::retry_rolled_back,
     store::{Call, Store},
-    values::StoredRow,
 };
 
 /// A job that wants an image from the cache.
@@ -291,110 +292,6 @@ impl Store {
         listen::wake(&mut tx, cluster, None).await?;
         Ok(tx.commit().await?)
     }
-}
-
-/// An image as it is stored, with the job that converts it.
-#[derive(Debug)]
-struct ImageRow {
-    cluster: String,
-    cache_path: String,
-    image: String,
-    file: Option<String>,
-    file_seen_at: Option<Timestamp>,
-    file_began_at: Option<Timestamp>,
-    damaged_files: Vec<String>,
-    damaged_at: Option<Timestamp>,
-    error: Option<String>,
-    failures: i32,
-    retry_at: Option<Timestamp>,
-    target: Option<String>,
-    version: i64,
-    conversion: Option<Uuid>,
-    status: Option<String>,
-    phase: Option<String>,
-    submitted_at: Option<Timestamp>,
-    message: Option<String>,
-    desired_state: Option<String>,
-    created_at: Option<Timestamp>,
-    started_at: Option<Timestamp>,
-    finished_at: Option<Timestamp>,
-    reads_damaged: bool,
-}
-
-impl TryFrom<ImageRow> for CachedImage {
-    type Error = StoreError;
-
-    fn try_from(row: ImageRow) -> Result<Self> {
-        let stored = StoredRow::of("cached_images", &row.cache_path);
-        let conversion =
-            match (row.conversion, row.target, row.status, row.message, row.desired_state, row.created_at) {
-                (Some(job), Some(target), Some(status), Some(message), Some(desired), Some(created_at)) => {
-                    Some(Conversion {
-                        job: JobId::new(job),
-                        target: stored.parse("target", &target)?,
-                        status: stored.parse("status", &status)?,
-                        phase: stored.parse("phase", row.phase.as_deref().unwrap_or_default())?,
-                        message,
-                        is_unneeded: stored.parse::<DesiredState>("desired_state", &desired)?
-                            != DesiredState::Run,
-                        created_at,
-                        submitted_at: row.submitted_at,
-                        started_at: row.started_at,
-                        finished_at: row.finished_at,
-                    })
-                }
-                _ => None,
-            };
-        let damaged = row.damaged_files.iter().map(|file| stored.parse("damaged_files", file));
-        Ok(Self {
-            cluster: stored.parse("cluster", &row.cluster)?,
-            cache_path: stored.parse("cache_path", &row.cache_path)?,
-            image: stored.parse("image", &row.image)?,
-            file: stored.parse_any("file", row.file.as_ref())?,
-            file_seen_at: row.file_seen_at,
-            file_began_at: row.file_began_at,
-            damaged_files: damaged.collect::<Result<_>>()?,
-            damaged_at: row.damaged_at,
-            reads_damaged: row.reads_damaged,
-            error: row.error,
-            failures: stored.number("failures", row.failures)?,
-            retry_at: row.retry_at,
-            conversion,
-            version: row.version,
-        })
-    }
-}
-
-/// The images that can be read: one bad row does not hold up the others.
-fn readable(rows: Vec<ImageRow>) -> Vec<CachedImage> {
-    let read = |row: ImageRow| {
-        let path = row.cache_path.clone();
-        CachedImage::try_from(row)
-            .inspect_err(
-                |error| tracing::error!(path, error = %error, "what is stored of an image cannot be read"),
-            )
-            .ok()
-    };
-    rows.into_iter().filter_map(read).collect()
-}
-
-/// The columns that may change, as `jsonb_populate_recordset` reads them.
-fn document(image: &CachedImage) -> Value {
-    let conversion = image.conversion.as_ref();
-    json!({
-        "cache_path": image.cache_path.as_str(),
-        "version": image.version,
-        "file": image.file.as_ref().map(RemotePath::as_str),
-        "file_seen_at": image.file_seen_at,
-        "file_began_at": image.file_began_at,
-        "damaged_files": image.damaged_files,
-        "damaged_at": image.damaged_at,
-        "error": image.error,
-        "failures": image.failures,
-        "retry_at": image.retry_at,
-        "conversion": conversion.map(|conversion| conversion.job),
-        "target": conversion.map(|conversion| conversion.target.as_str()),
-    })
 }
 
 #[cfg(test)]

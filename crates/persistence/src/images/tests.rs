@@ -1,5 +1,5 @@
 use chrono::{DateTime, TimeDelta};
-use domain::Status;
+use domain::{Conversion, DesiredState, Status};
 use sqlx::PgPool;
 use testkit::command_job;
 
