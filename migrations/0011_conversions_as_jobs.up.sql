@@ -66,7 +66,7 @@ begin
     update jobs c
     set desired_state = 'cancel', status = 'Canceling', message = 'Canceling: no job needs the image any more.', due_at = now(),
         last_modified = new.last_modified, version = version + 1, updated_by = 'leave_conversion'
-    where c.id = left_alone and c.phase <> 'ended' and c.desired_state = 'run'
+    where c.id = left_alone and c.phase <> 'ended' and c.desired_state in ('run', 'pause')
       and not exists (select from needs n join jobs w on w.id = n.job_id
                       where n.needed = c.id and n.place = -1 and w.phase = 'converting_image')
     returning cluster into woken;

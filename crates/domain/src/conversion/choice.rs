@@ -3,7 +3,7 @@
 use chrono::TimeDelta;
 use slurm::RemotePath;
 
-use super::{CachedImage, Conversion, LOOK_AGAIN, NEVER_STARTED};
+use super::{CachedImage, Conversion, LOOK_AGAIN};
 use crate::{
     clock::Timestamp,
     image::{ImageRef, LaunchImage},
@@ -87,11 +87,11 @@ pub fn choose_image(job: &Job, image: &CachedImage, now: Timestamp) -> ImageChoi
 }
 
 fn await_conversion(job: &Job, image: &CachedImage, conversion: &Conversion, now: Timestamp) -> ImageChoice {
-    let patience = conversion.patience();
-    if patience.is_some_and(|until| now >= until) {
-        return run_unconverted(job, &image.image, NEVER_STARTED);
-    }
-    let until = patience.unwrap_or(now + LOOK_AGAIN);
+    let until = match conversion.patience() {
+        Some((until, why)) if now >= until => return run_unconverted(job, &image.image, why),
+        Some((until, _)) => until,
+        None => now + LOOK_AGAIN,
+    };
     let (image, by) = (&image.image, conversion.job);
     let message = match conversion.started_at {
         Some(at) => {
@@ -103,10 +103,10 @@ fn await_conversion(job: &Job, image: &CachedImage, conversion: &Conversion, now
     ImageChoice::Wait { conversion: by, message, until }
 }
 
-/// The conversion that no job waits for any longer, because Slurm does not start it.
+/// The conversion that no job waits for any longer, because Slurm does not start it, or it is paused.
 pub fn given_up(image: &CachedImage, now: Timestamp) -> Option<JobId> {
     let conversion = image.conversion.as_ref().filter(|conversion| !conversion.has_ended())?;
-    conversion.patience().filter(|until| now >= *until).map(|_| conversion.job)
+    conversion.patience().filter(|(until, _)| now >= *until).map(|_| conversion.job)
 }
 
 /// How a job continues without a converted file: with the registry image, unless it requires the file.

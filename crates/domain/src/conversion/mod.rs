@@ -116,10 +116,14 @@ impl Conversion {
         self.status.is_final()
     }
 
-    /// Until when jobs wait for it while Slurm does not start it. A cluster that takes no jobs, or does not answer, takes no time away,
-    /// and Slurm ends a conversion that runs for too long.
-    fn patience(&self) -> Option<Timestamp> {
-        self.submitted_at.filter(|_| self.phase == Phase::InQueue).map(|at| at + QUEUE_PATIENCE)
+    /// Until when jobs wait for it while Slurm does not start it, and why no longer. A cluster that takes no jobs, or does not answer,
+    /// takes no time away, and Slurm ends a conversion that runs for too long.
+    fn patience(&self) -> Option<(Timestamp, &'static str)> {
+        if self.phase == Phase::Paused {
+            return Some((self.created_at, "the job that converts it is paused"));
+        }
+        let queued_at = self.submitted_at.filter(|_| self.phase == Phase::InQueue)?;
+        Some((queued_at + QUEUE_PATIENCE, NEVER_STARTED))
     }
 
     /// Whether it was canceled after it had been in Slurm's queue for so long that no job waited for it any more.

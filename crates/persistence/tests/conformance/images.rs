@@ -136,17 +136,13 @@ pub(crate) async fn a_conversion_that_is_given_up_is_canceled_unless_somebody_wa
     two_wait(&side).await;
     side.store().give_up_conversions(&dgx(), &[id(CONVERSION)], NOW).await.unwrap();
     assert_eq!(side.find(id(CONVERSION)).await.unwrap().desired, DesiredState::Run);
-    side.request(id(CONVERSION), Request::Pause, NOW).await;
-    for number in [1, 2] {
-        leave(&side, number).await;
-    }
-    assert_eq!(
-        side.find(id(CONVERSION)).await.unwrap().desired,
-        DesiredState::Pause,
-        "that is somebody's wish"
-    );
-    side.store().give_up_conversions(&dgx(), &[id(CONVERSION)], NOW).await.unwrap();
-    assert_eq!(side.find(id(CONVERSION)).await.unwrap().desired, DesiredState::Cancel);
+    let job = Job { owner: Owner::SERVICE, ..command_job(11) };
+    let image =
+        CachedImage { conversion: Some(Conversion::begun(job.id, path(), NOW)), ..image(&side).await };
+    let record = ImageRecord { image, conversion: Some(job) };
+    side.store().record_images(&dgx(), &[record]).await.unwrap();
+    side.store().give_up_conversions(&dgx(), &[id(11)], NOW).await.unwrap();
+    assert_eq!(side.find(id(11)).await.unwrap().desired, DesiredState::Cancel);
 }
 
 pub(crate) async fn an_image_that_has_changed_since_it_was_read_is_not_stored(side: impl Side) {

@@ -89,7 +89,7 @@ impl Images for MemoryStore {
         let now = self.now();
         let mut tables = self.tables();
         for conversion in conversions {
-            tables.cancel_unneeded(*conversion, &[DesiredState::Run, DesiredState::Pause], at, now);
+            tables.cancel_unneeded(*conversion, at, now);
         }
         Ok(())
     }
@@ -165,19 +165,21 @@ impl Tables {
         }
         let at = row.job.last_modified;
         if let Some(conversion) = row.conversion.take() {
-            self.cancel_unneeded(conversion, &[DesiredState::Run], at, clock);
+            self.cancel_unneeded(conversion, at, clock);
         }
     }
 
-    /// Cancels a conversion in one of these states, unless a job waits for it.
-    fn cancel_unneeded(&mut self, conversion: JobId, from: &[DesiredState], at: Timestamp, clock: Timestamp) {
+    /// Cancels a conversion, unless a job waits for it.
+    fn cancel_unneeded(&mut self, conversion: JobId, at: Timestamp, clock: Timestamp) {
         let waits =
             |row: &JobRow| row.conversion == Some(conversion) && row.job.phase == Phase::ConvertingImage;
         if self.jobs.values().any(waits) {
             return;
         }
         let Some(row) = self.jobs.get_mut(&conversion) else { return };
-        if row.job.phase == Phase::Ended || !from.contains(&row.job.desired) {
+        if row.job.phase == Phase::Ended
+            || !matches!(row.job.desired, DesiredState::Run | DesiredState::Pause)
+        {
             return;
         }
         let stage = row.stage();

@@ -235,6 +235,21 @@ async fn a_conversion_that_does_not_begin_is_waited_for_no_longer_than_an_hour(p
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn a_conversion_that_somebody_paused_holds_up_nobody(pool: PgPool) {
+    let bench = Bench::new(pool);
+    let id = bench.accept(converted(1)).await;
+    bench.step(Lane::Submit).await;
+    let conversion = bench.converting().await.id;
+    bench.worker.store.request_pause(conversion, &Viewer::All, bench.clock.now()).await.unwrap();
+    bench.step(Lane::Submit).await;
+    assert_eq!(bench.status(conversion).await, (Status::Paused, Phase::Paused));
+    bench.make_due().await;
+    bench.step(Lane::Submit).await;
+    assert!(bench.job(id).await.message.contains("the job that converts it is paused"));
+    assert_eq!(bench.job(conversion).await.desired, domain::DesiredState::Cancel);
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
 async fn a_job_canceled_while_its_image_is_converted_ends_at_once(pool: PgPool) {
     let bench = Bench::new(pool);
     let (first, second) = (bench.accept(converted(1)).await, bench.accept(converted(2)).await);
