@@ -15,7 +15,7 @@ fn question(stdout: &[u8]) -> Poll {
         Some(Watched {
             id: first?,
             key: AttemptKey { subject: Subject::Cluster, name: key.parse().ok()? },
-            results_dir: "/lustre/results".parse().ok(),
+            results_dir: "/lustre/results".parse().expect("a path"),
             state_dir: "/lustre/state".parse().ok()?,
             status: Vec::new(),
             signs_of_life: "/lustre/logs".parse().ok(),
