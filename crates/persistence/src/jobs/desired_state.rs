@@ -11,6 +11,7 @@ use crate::{
     error::Result,
     jobs::{lane::Lane, needs, queries::Viewer},
     listen,
+    statements::retry_rolled_back,
     store::Store,
     values::{StoredRow, to_json},
 };
@@ -47,28 +48,31 @@ pub enum Requested {
 ///
 /// A macro, because the checked SQL macros take literals only.
 macro_rules! store_request {
-    ($store:expr, $once:expr, $name:literal, $set:literal, $when:literal, $also:literal, $id:expr, $viewer:expr, $now:expr $(, $arg:expr)*) => {{
-        let mut tx = $store.pool.begin().await?;
-        let due = sqlx::query!(
-            "-- jobs::desired_state::" + $name + "
-             with recursive taken as (
-                 update jobs
-                 set " + $set + ",
-                     due_at = now(), last_modified = $3, version = version + 1, updated_by = '" + $name + "'
-                 where id = $1 and ($2::text is null or owner = $2) and " + $when + "
-                 returning id, cluster, phase
-             )" + $also + "
-             select cluster, phase from taken",
-            $id.get(),
-            $viewer.owner(),
-            $now
-            $(, $arg)*
-        )
-        .fetch_optional(&mut *tx)
-        .await?
-        .map(|row| (row.cluster, row.phase));
-        $store.requested(tx, due, $id, $viewer, $once).await
-    }};
+    ($store:expr, $once:expr, $name:literal, $set:literal, $when:literal, $also:literal, $id:expr, $viewer:expr, $now:expr $(, $arg:expr)*) => {
+        retry_rolled_back(|| async {
+            let mut tx = $store.pool.begin().await?;
+            let due = sqlx::query!(
+                "-- jobs::desired_state::" + $name + "
+                 with recursive taken as (
+                     update jobs
+                     set " + $set + ",
+                         due_at = now(), last_modified = $3, version = version + 1, updated_by = '" + $name + "'
+                     where id = $1 and ($2::text is null or owner = $2) and " + $when + "
+                     returning id, cluster, phase
+                 )" + $also + "
+                 select cluster, phase from taken",
+                $id.get(),
+                $viewer.owner(),
+                $now
+                $(, $arg)*
+            )
+            .fetch_optional(&mut *tx)
+            .await?
+            .map(|row| (row.cluster, row.phase));
+            $store.requested(tx, due, $id, $viewer, $once).await
+        })
+        .await
+    };
 }
 
 impl Store {

@@ -1,8 +1,9 @@
 //! `submit` and `validate`: a job from a file or from standard input.
 
-use std::process::ExitCode;
+use std::{path::Path, process::ExitCode};
 
-use serde::Deserialize;
+use anyhow::bail;
+use serde::{Deserialize, de::IgnoredAny};
 
 use super::{
     follow,
@@ -15,7 +16,7 @@ use crate::{
 };
 
 pub(super) fn submit(args: &SubmitArgs) -> anyhow::Result<ExitCode> {
-    let job = request_file::read(&args.file, "a job")?;
+    let job = read_job(&args.file)?;
     let client = Client::new(&args.server);
     let answer = client.post("/jobs", &job)?;
     let Accepted { id, warnings } = answer.document()?;
@@ -28,6 +29,24 @@ pub(super) fn submit(args: &SubmitArgs) -> anyhow::Result<ExitCode> {
         return follow::status(&client, &id, args.server.json, output);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The job in the file.
+fn read_job(file: &Path) -> anyhow::Result<Vec<u8>> {
+    /// The fields of a pipeline: no job has such.
+    #[derive(Deserialize)]
+    struct Pipeline {
+        #[serde(rename = "jobs")]
+        _jobs: IgnoredAny,
+    }
+    let document = request_file::read(file, "a job")?;
+    if serde_json::from_slice::<Pipeline>(&document).is_ok() {
+        let name = on_one_line(&file.display().to_string());
+        bail!(
+            "this is a pipeline; submit it with `tao-slurm pipeline submit {name}`, which stores all its jobs or none"
+        );
+    }
+    Ok(document)
 }
 
 #[derive(Deserialize)]
@@ -66,7 +85,7 @@ impl Warning {
 }
 
 pub(super) fn validate(args: &ValidateArgs) -> anyhow::Result<ExitCode> {
-    let job = request_file::read(&args.file, "a job")?;
+    let job = read_job(&args.file)?;
     let path = with_query("/jobs/validate", [("live", args.live.then(|| "true".to_owned()))]);
     let answer = Client::new(&args.server).post(&path, &job)?;
     let mut output = Output::new();
@@ -77,7 +96,10 @@ pub(super) fn validate(args: &ValidateArgs) -> anyhow::Result<ExitCode> {
     let validation: Validation = answer.document()?;
     output.bytes(printable(validation.batch_script.as_bytes()).as_bytes())?;
     validation.warnings.iter().for_each(Warning::note);
-    let Some(live) = validation.live else { return Ok(ExitCode::SUCCESS) };
+    let Some(live) = validation.live else {
+        note("the job is valid");
+        return Ok(ExitCode::SUCCESS);
+    };
     let verdict = if live.accepted { "would accept" } else { "would reject" };
     note(&on_one_line(&format!("Slurm {verdict} the job: {}", live.sbatch_output)));
     for path in &live.missing_paths {

@@ -55,6 +55,17 @@ nightly: Pending, 2 jobs: 2 pending
 }
 
 #[test]
+fn a_pipeline_is_not_sent_as_a_job() {
+    let server = Prepared::start(Vec::new());
+    for command in ["submit", "validate"] {
+        let (code, out, errors) = shown(&server.run(&[command, "-"], YAML));
+        assert_eq!((code, out), (Some(1), String::new()));
+        assert!(errors.contains("submit it with `tao-slurm pipeline submit -`"), "{errors}");
+    }
+    assert!(server.requests().is_empty());
+}
+
+#[test]
 fn a_watch_prints_what_changes_and_its_exit_code_is_the_result() {
     let server = Prepared::start(vec![
         (201, "", pipeline("Pending", "Pending", "Pending")),

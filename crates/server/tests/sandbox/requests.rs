@@ -169,6 +169,7 @@ fn validating_shows_the_script_and_stores_nothing() {
     std::fs::write(&file, training(1, &json!({})).to_string()).unwrap();
     let output = service.run(&["validate", file.to_str().unwrap()]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("the job is valid"), "{output:?}");
     let script = String::from_utf8(output.stdout).unwrap();
     assert!(script.starts_with("#!/bin/bash") && script.contains("container_handler"), "{script}");
 

@@ -7,7 +7,7 @@ use testkit::command_job;
 use uuid::Uuid;
 
 use super::*;
-use crate::{Inserted, NewJob, Sealer, StepRecord, StepRecords as _, Viewer};
+use crate::{Inserted, NewJob, Requested, Sealer, StepRecord, StepRecords as _, Viewer};
 
 const TERMS: LeaseTerms = LeaseTerms { duration: Duration::from_secs(30), limit: 100 };
 
@@ -242,6 +242,15 @@ async fn a_rolled_back_statement_is_retried(pool: PgPool) {
     roll_back(&pool, "update", 2).await;
     let stored = store.record_steps(&lease, &[submitting(&job)], DateTime::UNIX_EPOCH).await.unwrap();
     assert_eq!((stored.len(), find(&store, job.id).await.phase), (1, Phase::Submitting));
+}
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn a_request_is_repeated_after_a_rollback(pool: PgPool) {
+    let store = store(pool.clone());
+    let job = insert(&store, 1).await;
+    roll_back(&pool, "update", 2).await;
+    let requested = store.request_cancel(job.id, &Viewer::All, DateTime::UNIX_EPOCH).await.unwrap();
+    assert!(matches!(requested, Requested::Taken(_)), "{requested:?}");
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
