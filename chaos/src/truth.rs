@@ -161,7 +161,11 @@ impl Case {
     fn completed(&self, code: i32) -> impl Iterator<Item = &Run> {
         self.runs.iter().filter(move |run| {
             run.ended.is_some_and(|(own, at)| own == code && !self.was_stopped_at(run, at))
-                && self.row_of(run).is_none_or(|row| matches!(row.state.as_str(), "COMPLETED" | "FAILED"))
+                && match self.row_of(run) {
+                    Some(row) => matches!(row.state.as_str(), "COMPLETED" | "FAILED"),
+                    // A controller was killed and has forgotten the run. Before it ended the script, srun may wait for it.
+                    None => self.exit_record(run).is_none_or(|record| record.code != STOPPED_BY_SIGTERM),
+                }
         })
     }
 
