@@ -17,12 +17,14 @@ fn jobs_and_a_sweep_finish_under_a_limit_of_requests() {
     let _limit = service.sandbox.fault("slurmctld-few-requests");
     let spent = || service.get("/clusters/sandbox").json()["rpc_budget"]["spent_total"].as_u64().unwrap();
     let (began, before) = (Instant::now(), spent());
-    let mut sweep = command("true");
+    // Slurm 24.11 delays the `srun` of the tasks, too, for minutes.
+    let mut job = command("true");
+    job["resources"]["time_hours"] = 1.into();
+    let mut sweep = job.clone();
     sweep["array"] = json!({"indices": "0-59"});
     let sweep = service.submit(&sweep);
-    let mut ids: Vec<_> = (0..JOBS).map(|_| service.submit(&command("true"))).collect();
+    let mut ids: Vec<_> = (0..JOBS).map(|_| service.submit(&job)).collect();
     ids.push(sweep);
-    // Slurm 24.11 delays the requests of the jobs, too.
     until("all jobs to end", Duration::from_mins(15), || {
         ids.iter().all(|id| service.status(id)["phase"] == "ended")
     });

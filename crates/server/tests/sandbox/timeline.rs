@@ -26,7 +26,7 @@ pub(crate) fn timeline(service: &Service, id: &str) -> Vec<Value> {
 #[test]
 fn the_timeline_of_a_job_has_its_remote_commands_and_no_secret() {
     let service = Service::start();
-    let mut job = held("echo $HF_TOKEN | md5sum");
+    let mut job = held("echo $HF_TOKEN | md5sum; sleep 3");
     job["secret_env_vars"] = json!({"HF_TOKEN": SECRET});
     job["name"] = json!("named-by-its-owner");
     let id = service.submit(&job);
