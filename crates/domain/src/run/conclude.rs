@@ -89,6 +89,9 @@ pub fn conclude(job: &Job, found: &Findings<'_>, graces: &Graces, now: Timestamp
         next.end(Status::Error, "The job has no attempt.".to_owned(), now);
         return Ending::Ended(next);
     };
+    if evidence::was_not_needed(job, found) {
+        return not_needed(next, now);
+    }
     let until = job.finishing_since.unwrap_or(now) + patience(&job.run, &task, found, graces);
     match conclude_run(
         &mut next.run,
@@ -218,6 +221,30 @@ fn patience(run: &Run, task: &Task<'_>, found: &Findings<'_>, graces: &Graces) -
     }
 }
 
+/// An attempt that was queued ahead has left without a run.
+fn not_needed(mut job: Job, now: Timestamp) -> Ending {
+    match job.desired {
+        DesiredState::Run => {
+            let why = "Slurm started it for an end of the attempt before that its script does not know as planned; submitting the job again.";
+            job.await_retry(Verdict::new(Outcome::Retried, why, now), format!("The attempt did not run. {why}"));
+            keep_ahead(&mut job);
+            Ending::Retry { job, due_at: now }
+        }
+        DesiredState::Pause => paused(job, now),
+        DesiredState::Cancel | DesiredState::Delete => {
+            job.end(Status::Canceled, "Canceled.".to_owned(), now);
+            Ending::Ended(job)
+        }
+    }
+}
+
+/// The job's next attempt is the one that was queued ahead, if there is one.
+fn keep_ahead(job: &mut Job) {
+    if let Some(attempt) = &mut job.attempt {
+        attempt.ahead_closed = false;
+    }
+}
+
 fn paused(mut job: Job, now: Timestamp) -> Ending {
     let message = if job.is_training() {
         "Paused; the training resumes from its newest checkpoint."
@@ -281,6 +308,10 @@ fn restart_or_end(
         RetryDecision::Yes { wait, why } => {
             let message = format!("Attempt {} ended. {why}", attempt.no.get());
             job.await_retry(Verdict::new(Outcome::Retried, &why, now), message);
+            // After a short run its script leaves.
+            if !end.is_short {
+                keep_ahead(&mut job);
+            }
             Ending::Retry { job, due_at: now + wait }
         }
     }

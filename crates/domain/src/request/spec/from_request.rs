@@ -100,6 +100,10 @@ impl JobSpec {
             let detail = "does not go with an array: tasks that wait are submitted together";
             faults.add("/restart/delay_seconds", "unsupported", detail);
         }
+        if array.is_some() && restart.prequeue {
+            let detail = "does not go with an array: an attempt of it carries the tasks that are left";
+            faults.add("/restart/prequeue", "unsupported", detail);
+        }
         let Cloud { plain: cloud_plain, secret: cloud_metadata, secret_keys: cloud_secret_keys } =
             Cloud::split(std::mem::take(&mut request.cloud_metadata));
         let mut program = ProgramSettings::from_request(&request, &mut faults);
@@ -122,6 +126,10 @@ impl JobSpec {
             let detail = "goes with a command or with steps: the specification of a TAO action names one directory for its results; submit \
                           one job for each task";
             faults.add("/array", "unsupported", detail);
+        }
+        if restart.prequeue && matches!(work, Some(Work::Tao { .. })) {
+            let detail = "goes with a command or with steps; leave `restart` out, then a TAO job goes back into the queue at its time limit by itself";
+            faults.add("/restart/prequeue", "unsupported", detail);
         }
         let programs = work.as_ref().and_then(|work| match work {
             Work::Components { list } => Some(list.as_slice()),
