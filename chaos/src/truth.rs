@@ -157,12 +157,22 @@ impl Case {
         later.min_by(|(one, _), (other, _)| one.total_cmp(other)).map(|(_, row)| row)
     }
 
-    /// Runs that ended with this exit code, and that Slurm does not report as interrupted after that.
+    /// Runs that ended with this exit code, and that were not interrupted at that moment or, as Slurm reports, after it.
     fn completed(&self, code: i32) -> impl Iterator<Item = &Run> {
         self.runs.iter().filter(move |run| {
-            run.ended.is_some_and(|(own, _)| own == code)
-                && self.row_of(run).is_none_or(|row| matches!(row.state.as_str(), "COMPLETED" | "FAILED"))
+            run.ended.is_some_and(|(own, at)| own == code && !self.was_stopped_at(run, at))
+                && match self.row_of(run) {
+                    Some(row) => matches!(row.state.as_str(), "COMPLETED" | "FAILED"),
+                    // A controller was killed and has forgotten the run. Before it ended the script, srun may wait for it.
+                    None => self.exit_record(run).is_none_or(|record| record.code != STOPPED_BY_SIGTERM),
+                }
         })
+    }
+
+    /// Whether the script was stopped by a signal when its program was about to end: then nobody has seen how it ended.
+    fn was_stopped_at(&self, run: &Run, ended: f64) -> bool {
+        let stopped = |record: &ExitRecord| record.code == STOPPED_BY_SIGTERM && ended > record.at - BEAT;
+        self.exit_record(run).is_some_and(stopped)
     }
 
     fn duplicates(&self) -> Vec<Finding> {
@@ -218,11 +228,15 @@ impl Case {
         own.max(run.beat)
     }
 
-    fn recorded_exit(&self, run: &Run) -> Option<f64> {
+    fn exit_record(&self, run: &Run) -> Option<&ExitRecord> {
         let is_its = |record: &&ExitRecord| {
             (record.slurm_id, record.attempt, record.restart) == (run.slurm_id, run.attempt, run.restart)
         };
-        self.exit_records.iter().find(is_its).map(|record| record.at)
+        self.exit_records.iter().find(is_its)
+    }
+
+    fn recorded_exit(&self, run: &Run) -> Option<f64> {
+        self.exit_record(run).map(|record| record.at)
     }
 
     /// The latest possible end of a run.

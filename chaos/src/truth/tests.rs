@@ -109,6 +109,33 @@ fn canceled_requires_that_the_work_was_not_done_before_the_request() {
 }
 
 #[test]
+fn a_run_that_was_stopped_while_its_program_ended_may_be_repeated() {
+    let again = |code, at| {
+        let mut case = case(Kind::Short, "Done");
+        case.rows = vec![row(10, 1, "FAILED", 120.0), row(11, 2, "COMPLETED", 151.0)];
+        case.runs.push(run(11, 0, 140.0, Some((0, 150.0))));
+        case.reported.as_mut().unwrap().attempts.push((2, Some(11)));
+        case.exit_records = vec![record(10, code, at), ExitRecord { attempt: 2, ..record(11, 0, 150.0) }];
+        kinds(&case)
+    };
+    assert!(again(143, 120.0).is_empty(), "nobody has seen its code");
+    assert_eq!(again(143, 122.0), ["duplicate"], "its script had time to record it");
+    assert_eq!(again(0, 120.0), ["duplicate"]);
+}
+
+#[test]
+fn a_run_that_slurm_forgot_and_stopped_was_not_done_before_the_cancellation() {
+    let requested = |code, rows| {
+        let exit_records = vec![record(10, code, 131.0)];
+        kinds(&Case { cancel_sent: Some(140.0), exit_records, rows, ..case(Kind::Steps, "Canceled") })
+    };
+    let running = || vec![Row { ended: None, ..row(10, 1, "RUNNING", 0.0) }];
+    assert!(requested(143, running()).is_empty(), "srun had not returned");
+    assert_eq!(requested(0, running()), ["wrong"]);
+    assert_eq!(requested(143, vec![row(10, 1, "COMPLETED", 121.0)]), ["wrong"]);
+}
+
+#[test]
 fn an_attempt_must_run_once() {
     let mut twice = case(Kind::Short, "Done");
     twice.runs.push(Run { attempt: 1, ..run(11, 0, 101.0, None) });

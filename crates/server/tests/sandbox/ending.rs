@@ -24,6 +24,11 @@ pub(crate) fn command(text: &str) -> Value {
     json!({"command": text, "resources": {"num_gpus": 0, "cpus_per_task": 1, "time_hours": 0.1}})
 }
 
+/// A command that waits until the test [lets it go on](Service::let_go), however slow the machine is.
+pub(crate) fn held(text: &str) -> Value {
+    command(&format!(r#"until [ -e "$TAO_API_RESULTS_DIR/$TAO_API_JOB_ID/go" ]; do sleep 0.2; done; {text}"#))
+}
+
 #[test]
 fn a_training_shows_its_epochs_and_ends_done() {
     let service = Service::start();

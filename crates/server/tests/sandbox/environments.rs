@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use test_case::test_case;
 
 use crate::{
-    ending::{command, training},
+    ending::{command, held, training},
     images::Site,
     script::cosmos,
     service::{Service, until},
@@ -19,9 +19,6 @@ use crate::{
 const IMAGE: &str = "/lustre/images/tao-toolkit.sqsh";
 /// In each value, to find it in other processes.
 const MARK: &str = "q7e1c0ffee";
-/// The command goes on until the test has seen it.
-const WAIT: &str = "until [ -e $TAO_API_RESULTS_DIR/$TAO_API_JOB_ID/go ]; do sleep 0.2; done";
-
 /// Values that a line-based file would split, and names with a meaning for the programs before the job's own.
 fn variables() -> BTreeMap<String, String> {
     let text = [
@@ -116,7 +113,7 @@ fn watch(service: &Service, id: &str, programs: usize) {
 
 /// A command on so many nodes, in an image or not.
 fn waiting(image: Option<&str>, nodes: u32) -> Value {
-    let mut job = command(WAIT);
+    let mut job = held("true");
     job["resources"]["num_nodes"] = nodes.into();
     if let Some(image) = image {
         job["image"] = image.into();
@@ -139,8 +136,7 @@ fn a_variable_reaches_its_program_exactly_and_nothing_before_it(mut job: Value, 
         service.post(&format!("/jobs/{id}/cancel"), "");
         assert_eq!(service.wait_ended(&id)["status"], "Canceled");
     } else {
-        let base = service.sandbox.var("SLURM_BASE_RESULTS_DIR");
-        service.sandbox.login(&format!("touch {base}/results/{id}/go"));
+        service.let_go(&id);
         assert_eq!(service.wait_ended(&id)["status"], "Done");
     }
 }
@@ -175,8 +171,7 @@ fn a_home_a_proxy_and_a_temporary_directory_of_a_job_do_not_steer_the_import_of_
     give(&mut job);
     let id = site.service.submit(&job);
     watch(&site.service, &id, 1);
-    let base = site.service.sandbox.var("SLURM_BASE_RESULTS_DIR");
-    site.service.sandbox.login(&format!("touch {base}/results/{id}/go"));
+    site.service.let_go(&id);
     let ended = site.service.wait_ended(&id);
     assert_eq!(ended["status"], "Done", "{ended}");
 }

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use crate::{
     cluster::sql,
-    ending::command,
+    ending::{command, held},
     service::{Service, until},
 };
 
@@ -91,7 +91,7 @@ fn a_cluster_added_by_an_admin_is_used_by_running_processes_until_it_is_removed(
     let seen = service.post("/clusters/kept/preflight", "").json();
     assert_ne!(seen["outcome"], "fail", "{seen}");
 
-    let id = service.submit(&command("echo it ran; sleep 6"));
+    let id = service.submit(&held("echo it ran"));
     service.wait(&id, "running", |status| status["status"] == "Running");
     let refused = service.delete("/clusters/kept");
     assert_eq!(
@@ -114,6 +114,7 @@ fn a_cluster_added_by_an_admin_is_used_by_running_processes_until_it_is_removed(
         refused.text
     );
     assert_eq!(change("sessions", json!(1)).status, 200, "its jobs are found as before");
+    service.let_go(&id);
     let ended = service.wait_ended(&id);
     assert_eq!(ended["status"], "Done", "{ended}");
     assert!(service.get(&format!("/jobs/{id}/logs?stream=out")).text.contains("it ran"));

@@ -1,7 +1,7 @@
 //! Restarts of the service while its jobs run.
 
 use crate::{
-    ending::command,
+    ending::{command, held},
     service::{Service, until},
     states::slurm_id,
 };
@@ -18,14 +18,15 @@ fn slurm_jobs(service: &Service, id: &str) -> Vec<String> {
 #[test]
 fn a_job_ends_correctly_after_the_service_was_killed_while_it_ran() {
     let mut service = Service::start();
-    let done = service.submit(&command("sleep 6; echo finished"));
-    let failed = service.submit(&command("sleep 6; exit 5"));
+    let done = service.submit(&held("echo finished"));
+    let failed = service.submit(&held("exit 5"));
     for id in [&done, &failed] {
         service.wait(id, "running", |s| s["status"] == "Running");
     }
     let events = |service: &Service| service.get(&format!("/jobs/{done}/events")).json()["events"].clone();
     let (before, created) = (events(&service), service.status(&done)["created_on"].clone());
     service.kill();
+    [&done, &failed].into_iter().for_each(|id| service.let_go(id));
     service.spawn();
     assert_eq!(service.wait_ended(&done)["status"], "Done");
     assert_eq!(service.status(&done)["created_on"], created);
@@ -64,9 +65,10 @@ fn jobs_are_submitted_once_when_the_service_is_killed_while_submitting() {
 #[test]
 fn a_successful_job_that_slurm_runs_again_does_not_repeat_its_work() {
     let mut service = Service::start();
-    let id = service.submit(&command("sleep 3; echo worked"));
+    let id = service.submit(&held("echo worked"));
     let slurm_id = slurm_id(&service.wait(&id, "running", |s| s["status"] == "Running"));
     service.stop();
+    service.let_go(&id);
     // As a controller does that was killed before it saved the end of the job.
     let state = || service.sandbox.login(&format!("squeue -h -t all -o %T -j {slurm_id}"));
     until("its end", Duration::from_secs(30), || state().trim() == "COMPLETED");
@@ -85,10 +87,11 @@ fn a_successful_job_that_slurm_runs_again_does_not_repeat_its_work() {
 #[test]
 fn a_graceful_stop_leaves_jobs_running() {
     let mut service = Service::start();
-    let id = service.submit(&command("sleep 5"));
+    let id = service.submit(&held("true"));
     service.wait(&id, "running", |s| s["status"] == "Running");
     let stopped = service.stop();
     assert!(stopped.success(), "{stopped}: {}", service.log_text());
+    service.let_go(&id);
     service.spawn();
     assert_eq!(service.wait_ended(&id)["status"], "Done");
 }

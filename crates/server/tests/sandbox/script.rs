@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use test_case::test_case;
 
 use crate::{
-    ending::{command, training},
+    ending::{command, held, training},
     images::Site,
     service::Service,
 };
@@ -172,9 +172,17 @@ fn a_program_receives_the_warning_signal_before_its_time_limit() {
     }
 }
 
+/// Waits like [`held`], and handles the warning.
+fn with_trap() -> Value {
+    let go = r#""$TAO_API_RESULTS_DIR/$TAO_API_JOB_ID/go""#;
+    command(&format!(
+        "trap 'echo warned' USR1; (trap '' USR1; until [ -e {go} ]; do sleep 0.2; done); echo after"
+    ))
+}
+
 #[test_case(&training(40, &json!({"epoch_seconds": 0.4})) ; "a training that knows nothing of it")]
-#[test_case(&command("sleep 6; echo after") ; "a command that knows nothing of it")]
-#[test_case(&command("trap 'echo warned' USR1; (trap '' USR1; exec sleep 6); echo after") ; "a command that waits for it")]
+#[test_case(&held("echo after") ; "a command that knows nothing of it")]
+#[test_case(&with_trap() ; "a command that waits for it")]
 fn slurms_warning_signal_reaches_programs_that_handle_it_and_ends_no_other(job: &Value) {
     let service = Service::start();
     let id = service.submit(job);
@@ -189,6 +197,7 @@ fn slurms_warning_signal_reaches_programs_that_handle_it_and_ends_no_other(job: 
     );
     let warned = service.sandbox.login(&text);
     assert!(warned.starts_with(&format!("{slurm_id} 0 ")), "{warned}");
+    service.let_go(&id);
     let ended = service.wait_ended(&id);
     assert_eq!(ended["status"], "Done", "{ended}");
     let out = log(&service, &id, "out");

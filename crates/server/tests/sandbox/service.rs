@@ -206,6 +206,12 @@ impl Service {
         answer.json()["id"].as_str().unwrap().to_owned()
     }
 
+    /// Lets a [held](crate::ending::held) job go on.
+    pub(crate) fn let_go(&self, id: &str) {
+        let base = self.sandbox.var("SLURM_BASE_RESULTS_DIR");
+        self.sandbox.login(&format!("touch {base}/results/{id}/go"));
+    }
+
     pub(crate) fn status(&self, id: &str) -> Value {
         self.get(&format!("/jobs/{id}/status")).json()
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::{
-    ending::{command, training},
+    ending::{command, held, training},
     service::{Service, until},
 };
 
@@ -166,7 +166,7 @@ fn a_time_limit_is_an_error() {
 #[test]
 fn a_suspended_job_is_paused_and_continues() {
     let service = Service::start();
-    let (id, status) = running(&service, &command("sleep 3"));
+    let (id, status) = running(&service, &held("true"));
     service.sandbox.admin(&["scontrol", "suspend", &slurm_id(&status)]);
     let paused = service.wait(&id, "suspended", |s| s["status"] == "Paused");
     assert_eq!(
@@ -177,6 +177,7 @@ fn a_suspended_job_is_paused_and_continues() {
     let answer = service.post(&format!("/jobs/{id}/resume"), "");
     assert_eq!(answer.status, 409, "only Slurm can let it go on: {}", answer.text);
     service.sandbox.admin(&["scontrol", "resume", &slurm_id(&status)]);
+    service.let_go(&id);
     assert_eq!(service.wait_ended(&id)["status"], "Done");
 }
 
@@ -208,14 +209,16 @@ fn the_message_of_a_requeued_and_held_job_says_so_until_its_release() {
 fn a_job_that_slurm_requeues_at_its_start_and_holds_is_submitted_again() {
     let service = Service::start_with(&[("TAO_SLURM_RETRY_WAIT", "1s")]);
     // While one runs, the other is pending, so that its start is not missed on a slow machine.
-    let mut job = command("sleep 6");
+    let mut job = held("true");
     job["resources"] = json!({"num_gpus": 8, "num_nodes": 4, "cpus_per_task": 64, "time_hours": 0.1});
     let first = service.submit(&job);
     let id = service.submit(&job);
     let name = slurm_id(&service.wait(&id, "in the queue", |s| s["pending_reason"].is_string()));
+    service.let_go(&first);
     let state = || service.sandbox.admin(&["squeue", "-h", "-j", &name, "-o", "%T"]);
     until("its start", Duration::from_mins(1), || state().trim() == "RUNNING");
     service.sandbox.admin(&["scontrol", "requeuehold", &name]);
+    service.let_go(&id);
     // After a release and another hold it has no other reason to be pending, and it has not started in between.
     let job = format!("jobid={name}");
     service.sandbox.admin(&["scontrol", "update", &job, "starttime=now+1hour"]);
@@ -230,10 +233,11 @@ fn a_job_that_slurm_requeues_at_its_start_and_holds_is_submitted_again() {
 #[test]
 fn a_job_in_special_exit_is_held_and_has_not_ended() {
     let service = Service::start();
-    let (id, status) = running(&service, &command("sleep 5"));
+    let (id, status) = running(&service, &held("true"));
     service.sandbox.admin(&["scontrol", "requeuehold", "State=SpecialExit", &slurm_id(&status)]);
     let held = service.wait(&id, "held", |s| s["slurm_state"] == "SPECIAL_EXIT");
     assert_eq!(held["status"], "Pending", "{held}");
+    service.let_go(&id);
     service.sandbox.admin(&["scontrol", "release", &slurm_id(&status)]);
     assert_eq!(service.wait_ended(&id)["status"], "Done");
 }

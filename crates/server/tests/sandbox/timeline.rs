@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::{
     cluster::sql,
-    ending::command,
+    ending::{command, held},
     service::{Service, until},
 };
 
@@ -26,12 +26,13 @@ pub(crate) fn timeline(service: &Service, id: &str) -> Vec<Value> {
 #[test]
 fn the_timeline_of_a_job_has_its_remote_commands_and_no_secret() {
     let service = Service::start();
-    let mut job = command("echo $HF_TOKEN | md5sum; sleep 3");
+    let mut job = held("echo $HF_TOKEN | md5sum");
     job["secret_env_vars"] = json!({"HF_TOKEN": SECRET});
     job["name"] = json!("named-by-its-owner");
     let id = service.submit(&job);
     service.wait(&id, "running", |s| s["status"] == "Running");
     assert_eq!(service.get(&format!("/jobs/{id}/logs")).status, 200);
+    service.let_go(&id);
     let ended = service.wait_ended(&id);
     assert_eq!(ended["status"], "Done", "{ended}");
     let classes = |entries: &[Value]| -> Vec<String> {

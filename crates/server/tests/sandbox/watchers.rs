@@ -22,7 +22,7 @@ use client::Watcher;
 
 use crate::{
     cluster::sql,
-    ending::command,
+    ending::{command, held},
     service::{Service, until},
 };
 
@@ -187,7 +187,7 @@ fn the_command_line_follows_events_through_a_restart_of_the_service() {
     let mut follow_all = service.command(&["events", "--follow", "--json"]);
     let mut follow_all = follow_all.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     until("a watcher", Duration::from_secs(20), || service.metric("tao_slurm_watchers{", "all") >= 1.0);
-    let id = service.submit(&command("sleep 4"));
+    let id = service.submit(&held("true"));
     let follow =
         service.command(&["events", &id, "--follow"]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
     let watch =
@@ -199,6 +199,7 @@ fn the_command_line_follows_events_through_a_restart_of_the_service() {
     let began = Instant::now();
     assert!(service.stop().success());
     assert!(began.elapsed() < Duration::from_secs(45), "it took {:?} to stop", began.elapsed());
+    service.let_go(&id);
     service.spawn();
     let (followed, watched) =
         (follow.unwrap().wait_with_output().unwrap(), watch.unwrap().wait_with_output().unwrap());

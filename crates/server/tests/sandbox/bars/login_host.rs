@@ -64,7 +64,9 @@ fn the_service_fails_over_from_a_dead_login_host_within_ten_seconds_without_effe
     running();
     let meanwhile = service.submit(&command("true"));
     assert_eq!(service.wait_ended(&meanwhile)["status"], "Done");
-    assert!(ids.iter().all(|id| service.status(id)["stale"] == false));
+    for id in &ids {
+        service.wait(id, "news by the other host", |s| s["stale"] == false);
+    }
     drop(dead);
 
     // A host that is up again is used as soon as it is needed.
