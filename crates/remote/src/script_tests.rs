@@ -120,7 +120,8 @@ fn an_attempt_that_queues_the_next_one_runs_under_its_number() {
         most_seconds: 432_000,
         causes: words(&["TIMEOUT", "75"]),
     };
-    let mut script = BatchScript { chain: Some(chain), components: vec![on_hosts(1, &["./train.sh"])], ..base() };
+    let mut script =
+        BatchScript { chain: Some(chain), components: vec![on_hosts(1, &["./train.sh"])], ..base() };
     script.directives.requeue = false;
     golden("chain", &script);
 }

@@ -145,7 +145,8 @@ impl Restart {
             asked.delay_seconds.map(|delay| faults.within("/restart/delay_seconds", delay, 0..=86_400));
         restart.prequeue = asked.prequeue.unwrap_or(false);
         if restart.prequeue && !restart.on.contains(&RestartCause::Timeout) {
-            let detail = "needs `timeout` in restart.on: the attempt that is queued ahead goes on after a time limit";
+            let detail =
+                "needs `timeout` in restart.on: the attempt that is queued ahead goes on after a time limit";
             faults.add("/restart/prequeue", "contradiction", detail);
         }
         if restart.prequeue && restart.delay_seconds.is_some() {

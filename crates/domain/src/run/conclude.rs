@@ -226,7 +226,10 @@ fn not_needed(mut job: Job, now: Timestamp) -> Ending {
     match job.desired {
         DesiredState::Run => {
             let why = "Slurm started it for an end of the attempt before that its script does not know as planned; submitting the job again.";
-            job.await_retry(Verdict::new(Outcome::Retried, why, now), format!("The attempt did not run. {why}"));
+            job.await_retry(
+                Verdict::new(Outcome::Retried, why, now),
+                format!("The attempt did not run. {why}"),
+            );
             keep_ahead(&mut job);
             Ending::Retry { job, due_at: now }
         }

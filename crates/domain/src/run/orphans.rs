@@ -114,7 +114,9 @@ pub fn orphan_kind(stray: &Stray, record: Record, runs: bool) -> Option<OrphanKi
         return match ahead {
             Ahead::Expected => None,
             // A later one may be of a retry that a restored database does not know.
-            Ahead::Useless if newest.is_some_and(|newest| no == newest.next()) => Some(OrphanKind::Superseded),
+            Ahead::Useless if newest.is_some_and(|newest| no == newest.next()) => {
+                Some(OrphanKind::Superseded)
+            }
             Ahead::Never | Ahead::Useless => Some(OrphanKind::Newer),
         };
     }

@@ -62,7 +62,8 @@ fn ended(node: &Node, ago: u64, state: &str, exit: Option<u8>) {
     if let Some(code) = exit {
         fs::write(node.file("state/1/exit"), format!("42 0 {code} {}\ndone\n", now())).unwrap();
     }
-    fs::write(node.file("told"), format!("JobId=42 JobName=job-1 UserId=u JobState={state} Reason=None\n")).unwrap();
+    fs::write(node.file("told"), format!("JobId=42 JobName=job-1 UserId=u JobState={state} Reason=None\n"))
+        .unwrap();
     fs::create_dir(node.file("state/2")).unwrap();
     for file in ["submit.1", "main.out", "main.err"] {
         fs::write(node.file(&format!("state/2/{file}")), "").unwrap();
@@ -78,7 +79,8 @@ fn next(node: &Node, script: &BatchScript) -> Output {
 fn an_attempt_queues_the_next_one_beside_its_program() {
     let node = Node::new();
     // The environment of the job is that of the service's submission, and no more.
-    let script = chained(&node, &["bash", "-c", &format!("until [ -e {} ]; do sleep 0.1; done", node.path("go"))]);
+    let script =
+        chained(&node, &["bash", "-c", &format!("until [ -e {} ]; do sleep 0.1; done", node.path("go"))]);
     let mut command = node.command(&script, 42, 0);
     command.env("SLURM_CONF", "/etc/lab.conf").env("SLURM_EXPORT_ENV", "ALL").env("SBATCH_EXPORT", "ALL");
     let mut running = command.spawn().unwrap();
@@ -95,7 +97,10 @@ fn an_attempt_queues_the_next_one_beside_its_program() {
     );
     assert_eq!(node.read("sbatch.args"), expected);
     let inherited = node.read("sbatch.env");
-    assert!(inherited.contains("\nSLURM_CONF=/etc/lab.conf\n") && !inherited.contains("SBATCH_"), "{inherited}");
+    assert!(
+        inherited.contains("\nSLURM_CONF=/etc/lab.conf\n") && !inherited.contains("SBATCH_"),
+        "{inherited}"
+    );
     assert_eq!(inherited.matches("SLURM_").count(), 1, "{inherited}");
 }
 
@@ -110,11 +115,17 @@ fn wait_until(what: impl Fn() -> bool) {
 #[test]
 fn what_cannot_be_queued_ahead_is_left_to_the_service() {
     let node = Node::new();
-    let script = chained(&node, &["bash", "-c", &format!("until grep -q queued {}; do sleep 0.1; done", node.path("err"))]);
+    let script = chained(
+        &node,
+        &["bash", "-c", &format!("until grep -q queued {}; do sleep 0.1; done", node.path("err"))],
+    );
     fs::write(node.file("full"), "").unwrap();
     let errors = fs::File::create(node.file("err")).unwrap();
     assert!(node.command(&script, 42, 0).stderr(errors).status().unwrap().success());
-    assert!(node.read("err").contains("attempt 2 could not be queued; when this one ends, the service submits it"));
+    assert!(
+        node.read("err")
+            .contains("attempt 2 could not be queued; when this one ends, the service submits it")
+    );
     assert!(!node.has("state/2/slurm_id"));
 }
 
@@ -199,6 +210,9 @@ fn the_time_of_all_attempts_is_bounded() {
     // Its own time limit is what is left. The rest of the ten seconds is spent before.
     most(&mut script, 100 + 600 + 10);
     script.soft_timeout = RunTime::from_seconds(300);
+    fs::write(node.file("told"), "JobId=77 JobName=job-1-r2 UserId=u JobState=RUNNING Reason=None\n")
+        .unwrap();
+    fs::write(node.file("accounted"), "job-1|TIMEOUT\n").unwrap();
     let output = next(&node, &script);
     assert_eq!(output.status.code(), Some(124), "{}", stderr(&output));
     assert!(stderr(&output).contains("its own time limit of 10 s"), "{}", stderr(&output));

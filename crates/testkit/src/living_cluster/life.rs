@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use chrono::TimeDelta;
 use domain::Timestamp;
-use remote::{ExitRecord, StartedMarker, label, script::{EXIT_CLAIMED, EXIT_NOT_NEEDED}};
+use remote::{
+    ExitRecord, StartedMarker, label,
+    script::{EXIT_CLAIMED, EXIT_NOT_NEEDED},
+};
 use slurm::{ExitCode, JobName, SlurmJobId, SlurmState};
 use uuid::Uuid;
 

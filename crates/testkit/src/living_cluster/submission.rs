@@ -6,7 +6,11 @@ use remote::{How, RemoteCommand, Submission, SubmitAnswer, SubmitBatch};
 use slurm::{Failure, FailureClass, JobName, SlurmJobId, TaskSet};
 use uuid::Uuid;
 
-use super::{LivingCluster, Site, TOO_MANY, entrance::Born, life::{Chain, Script}};
+use super::{
+    LivingCluster, Site, TOO_MANY,
+    entrance::Born,
+    life::{Chain, Script},
+};
 
 /// What the controller makes of an sbatch that has reached it.
 #[derive(Debug)]
@@ -228,6 +232,9 @@ mod tests {
             assert!(found.claims && found.looks && found.notes, "{found:?}");
         }
         let ahead = script(include_str!("../../../remote/tests/rendered/chain.sbatch")).chain;
-        assert!(ahead.is_some_and(|chain| chain.decides && chain.after_timeout && !chain.after_preemption), "{ahead:?}");
+        assert!(
+            ahead.is_some_and(|chain| chain.decides && chain.after_timeout && !chain.after_preemption),
+            "{ahead:?}"
+        );
     }
 }

@@ -38,7 +38,8 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         before: &[Job],
         steps: Vec<StepRecord>,
     ) -> Vec<StepRecord> {
-        let closing: Vec<&Job> = steps.iter().map(|step| &step.job).filter(|job| job.closes_ahead()).collect();
+        let closing: Vec<&Job> =
+            steps.iter().map(|step| &step.job).filter(|job| job.closes_ahead()).collect();
         if closing.is_empty() {
             return steps;
         }
@@ -68,7 +69,11 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         let removed = match runtime.target.link.call(&command).await {
             Ok(removed) => removed,
             Err(error) => {
-                warn_of_each(jobs.iter().copied(), &error, "the attempt that was queued ahead could not be closed; retrying");
+                warn_of_each(
+                    jobs.iter().copied(),
+                    &error,
+                    "the attempt that was queued ahead could not be closed; retrying",
+                );
                 return dirs.into_iter().map(|(job, _)| (job, Blocker::NotClosed)).collect();
             }
         };
@@ -85,7 +90,11 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         if !names.is_empty()
             && let Err(error) = runtime.target.link.call(&Cancel { names, ..Cancel::default() }).await
         {
-            warn_of_each(jobs.iter().copied(), &error, "the attempt that was queued ahead could not be canceled");
+            warn_of_each(
+                jobs.iter().copied(),
+                &error,
+                "the attempt that was queued ahead could not be canceled",
+            );
         }
         blocked
     }

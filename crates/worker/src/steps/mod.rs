@@ -1,7 +1,7 @@
 //! What a due job needs, carried out in batches: submit, locate, cancel, conclude, purge.
 
-pub(crate) mod ahead;
-mod batch;
+mod ahead;
+pub(crate) mod batch;
 pub(crate) mod cancel;
 pub(crate) mod checkpoints;
 pub(crate) mod conclude;

@@ -61,7 +61,12 @@ fn what_the_database_says_decides(stray: &Stray, record: Record, expected: Optio
 #[test]
 fn an_attempt_that_was_queued_ahead_is_expected_until_its_job_goes_on_no_more() {
     let of = |ahead| {
-        let record = Record::Known { newest: AttemptNo::new(1), open: ahead == Ahead::Expected, slurm_id: Some(id(9)), ahead };
+        let record = Record::Known {
+            newest: AttemptNo::new(1),
+            open: ahead == Ahead::Expected,
+            slurm_id: Some(id(9)),
+            ahead,
+        };
         [2, 3].map(|no| orphan_kind(&stray(7, no, "PENDING"), record, true))
     };
     assert_eq!(of(Ahead::Expected), [None, None], "while the service was away, several have begun");
