@@ -53,7 +53,7 @@ fn a_chain_of_time_limits_goes_through_while_the_service_is_away() {
     let outcomes: Vec<&Value> = attempts.iter().map(|one| &one["outcome"]).collect();
     assert!(outcomes.iter().rev().skip(1).all(|outcome| *outcome == "retried"), "{outcomes:?}");
     assert_eq!(queued(&service, &id), Vec::<String>::new());
-    assert_eq!(service.get("/clusters/sandbox").json()["orphans"], json!([]));
+    assert_eq!(service.get("/clusters/sandbox").json()["orphans"]["count"], 0);
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn a_cancellation_takes_the_next_attempt_first() {
     assert_eq!(service.post(&format!("/jobs/{id}/cancel"), "").status, 202);
     assert_eq!(service.wait_ended(&id)["status"], "Canceled");
     until("an empty queue", Duration::from_mins(1), || queued(&service, &id).is_empty());
-    assert_eq!(starts(), "from 0\n");
+    assert_eq!(starts(), "from 0");
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn a_job_that_is_paused_goes_on_under_a_number_of_its_own() {
     let ended = service.wait_ended(&id);
     assert_eq!(ended["status"], "Done", "{ended}");
     let numbers: Vec<u64> =
-        attempts(&service, &id).iter().map(|one| one["attempt"].as_u64().unwrap()).collect();
+        attempts(&service, &id).iter().map(|one| one["number"].as_u64().unwrap()).collect();
     assert!(numbers.len() >= 2 && numbers[..2] == [1, 3], "{numbers:?}");
 }
 

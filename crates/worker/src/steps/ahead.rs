@@ -12,7 +12,7 @@ use crate::{
     cluster_runtime::Runtime,
     link::cluster_link::ClusterLink,
     steps::{
-        pending_cleanup::staged_secrets,
+        pending_cleanup::private_files,
         record::{done, warn_of_each},
     },
     worker::Worker,
@@ -61,7 +61,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         let dirs: Vec<(JobId, RemotePath)> =
             jobs.iter().filter_map(|job| Some((job.id, job.state_ahead()?))).collect();
         let files: Vec<(JobId, StagedSecret)> =
-            jobs.iter().flat_map(|job| staged_secrets(job).into_iter().map(|file| (job.id, file))).collect();
+            jobs.iter().flat_map(|job| private_files(job).into_iter().map(|file| (job.id, file))).collect();
         let command = Remove {
             close: dirs.iter().map(|(_, dir)| dir.clone()).collect(),
             files: files.iter().map(|(_, file)| file.clone()).collect(),

@@ -153,12 +153,14 @@ fn given_up(job: &Job) -> Option<RemotePath> {
     paths?.state(attempt).ok()
 }
 
-/// The files with secrets of a job that ends, if any were staged. They are those of the attempt that was queued ahead, too.
-pub(super) fn staged_secrets(job: &Job) -> Vec<StagedSecret> {
-    let Some(attempt) = job.attempt.as_ref().filter(|_| job.status.is_final() || job.phase == Phase::Paused)
-    else {
-        return Vec::new();
-    };
+/// The files with secrets of a job that ends, if any were staged.
+fn staged_secrets(job: &Job) -> Vec<StagedSecret> {
+    if job.status.is_final() || job.phase == Phase::Paused { private_files(job) } else { Vec::new() }
+}
+
+/// The files with secrets of a job's newest attempt. They are those of the attempt that was queued ahead, too.
+pub(super) fn private_files(job: &Job) -> Vec<StagedSecret> {
+    let Some(attempt) = &job.attempt else { return Vec::new() };
     let Ok(paths) = JobPaths::new(&attempt.job_dir, job.id) else { return Vec::new() };
     let Some(state_dir) = job.state_ahead().or_else(|| paths.state(attempt).ok()) else { return Vec::new() };
     let file = |path| StagedSecret { job: job.id.get(), state_dir: state_dir.clone(), path };
