@@ -169,7 +169,7 @@ impl Case {
         })
     }
 
-    /// Whether the script was stopped by a signal when its program was about to end: then nobody has seen how it ended.
+    /// Whether the script was stopped by a signal when its program was about to end: then its end is not known.
     fn was_stopped_at(&self, run: &Run, ended: f64) -> bool {
         let stopped = |record: &ExitRecord| record.code == STOPPED_BY_SIGTERM && ended > record.at - BEAT;
         self.exit_record(run).is_some_and(stopped)

@@ -118,7 +118,7 @@ fn a_run_that_was_stopped_while_its_program_ended_may_be_repeated() {
         case.exit_records = vec![record(10, code, at), ExitRecord { attempt: 2, ..record(11, 0, 150.0) }];
         kinds(&case)
     };
-    assert!(again(143, 120.0).is_empty(), "nobody has seen its code");
+    assert!(again(143, 120.0).is_empty(), "its code is not known");
     assert_eq!(again(143, 122.0), ["duplicate"], "its script had time to record it");
     assert_eq!(again(0, 120.0), ["duplicate"]);
 }
