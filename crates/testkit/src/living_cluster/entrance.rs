@@ -55,7 +55,7 @@ impl Site {
         let runs_before: u32 = self.jobs.values().filter(same).map(|job| 1 + job.restarts).sum();
         let mut run = draw(&mut self.dice, runs_before);
         if script.chain.is_some() {
-            // A line is told of the attempt that the service knows when it reads it.
+            // The service takes a line for one of the attempt that it knows when it reads it.
             run.lines.retain(|(_, word)| !matches!(word, Word::Success | Word::Failure));
         }
         let job = SlurmJob {
