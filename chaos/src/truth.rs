@@ -164,7 +164,10 @@ impl Case {
                 && match self.row_of(run) {
                     Some(row) => matches!(row.state.as_str(), "COMPLETED" | "FAILED"),
                     // A controller was killed and has forgotten the run. Before it ended the script, srun may wait for it.
-                    None => self.exit_record(run).is_none_or(|record| record.code != STOPPED_BY_SIGTERM),
+                    None => {
+                        let stopped = |record: &ExitRecord| record.code == STOPPED_BY_SIGTERM;
+                        !self.controller_killed || !self.exit_record(run).is_some_and(stopped)
+                    }
                 }
         })
     }

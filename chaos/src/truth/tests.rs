@@ -125,14 +125,16 @@ fn a_run_that_was_stopped_while_its_program_ended_may_be_repeated() {
 
 #[test]
 fn a_run_that_slurm_forgot_and_stopped_was_not_done_before_the_cancellation() {
-    let requested = |code, rows| {
+    let requested = |code, rows, controller_killed| {
         let exit_records = vec![record(10, code, 131.0)];
-        kinds(&Case { cancel_sent: Some(140.0), exit_records, rows, ..case(Kind::Steps, "Canceled") })
+        let canceled = case(Kind::Steps, "Canceled");
+        kinds(&Case { cancel_sent: Some(140.0), exit_records, rows, controller_killed, ..canceled })
     };
     let running = || vec![Row { ended: None, ..row(10, 1, "RUNNING", 0.0) }];
-    assert!(requested(143, running()).is_empty(), "srun had not returned");
-    assert_eq!(requested(0, running()), ["wrong"]);
-    assert_eq!(requested(143, vec![row(10, 1, "COMPLETED", 121.0)]), ["wrong"]);
+    assert!(requested(143, running(), true).is_empty(), "srun had not returned");
+    assert_eq!(requested(143, running(), false), ["wrong"], "no controller was killed");
+    assert_eq!(requested(0, running(), true), ["wrong"]);
+    assert_eq!(requested(143, vec![row(10, 1, "COMPLETED", 121.0)], true), ["wrong"]);
 }
 
 #[test]
