@@ -164,18 +164,19 @@ impl Case {
                 && match self.row_of(run) {
                     Some(row) => matches!(row.state.as_str(), "COMPLETED" | "FAILED"),
                     // A controller was killed and has forgotten the run. Before it ended the script, srun may wait for it.
-                    None => {
-                        let stopped = |record: &ExitRecord| record.code == STOPPED_BY_SIGTERM;
-                        !self.controller_killed || !self.exit_record(run).is_some_and(stopped)
-                    }
+                    None => !(self.controller_killed && self.stop_of(run).is_some()),
                 }
         })
     }
 
     /// Whether the script was stopped by a signal when its program was about to end: then its end is not known.
     fn was_stopped_at(&self, run: &Run, ended: f64) -> bool {
-        let stopped = |record: &ExitRecord| record.code == STOPPED_BY_SIGTERM && ended > record.at - BEAT;
-        self.exit_record(run).is_some_and(stopped)
+        self.stop_of(run).is_some_and(|record| ended > record.at - BEAT)
+    }
+
+    /// The record of a script that a signal stopped.
+    fn stop_of(&self, run: &Run) -> Option<&ExitRecord> {
+        self.exit_record(run).filter(|record| record.code == STOPPED_BY_SIGTERM)
     }
 
     fn duplicates(&self) -> Vec<Finding> {
