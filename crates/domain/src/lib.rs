@@ -94,7 +94,7 @@ pub use run::{
     graces::{Graces, RetryTerms},
     needs::{NeededJob, NeededTasks, after_needs},
     observe::{ObservedChange, observe, unchanged_until},
-    orphans::{MOST_ORPHANS, Orphan, OrphanKind, Record, Review, Stray, orphan_kind, review_orphans},
+    orphans::{Ahead, MOST_ORPHANS, Orphan, OrphanKind, Record, Review, Stray, orphan_kind, review_orphans},
     pending::{blames_nodes, explain_wait, queue_wait},
     plan::{Step, Transition, plan, released_at},
     requeue::{ExplainedRequeue, explain_requeue},

@@ -4,6 +4,7 @@
 //! exits with the code of its program, never traces (`-x` would print secrets), and stops at once if another Slurm job holds
 //! the attempt.
 
+mod chain;
 mod component;
 mod conversion;
 mod directives;
@@ -19,12 +20,15 @@ use slurm::{EnvKey, RemotePath, RunTime};
 use component::Table;
 use launcher::Start;
 
+pub use chain::Chain;
 pub use component::{Component, Container, Log, OnWarning, Place, begin_mark};
 pub use conversion::conversion;
 pub use directives::Directives;
 pub use env_file::{env_text, is_of_bash, is_of_hooks};
 pub use parts::{Kind, Nodes, Value};
 
+/// The exit code of an attempt that was queued ahead and has nothing to do. It makes no claim and leaves no exit record.
+pub const EXIT_NOT_NEEDED: u8 = 113;
 /// The exit code of a job that ended with a service of it, although that returned 0.
 pub const EXIT_SERVICE: u8 = 114;
 /// The exit code of a job that ended because a component reached its own time limit.
@@ -83,6 +87,8 @@ pub struct BatchScript {
     pub port: Option<u16>,
     /// How the tasks of an array are numbered, if the directives ask for one.
     pub array: Option<ArrayNumbers>,
+    /// Queues the next attempt ahead, with this script.
+    pub chain: Option<Chain>,
     /// Variables of the service for the tasks of all components.
     pub variables: Vec<(EnvKey, Value)>,
     /// The programs, in the order of their starts.
@@ -145,7 +151,13 @@ impl BatchScript {
         if self.array.is_some() {
             out.push_str(include_str!("script/supervisor/array.sh"));
         }
+        if self.chain.is_some() {
+            out.push_str(chain::DECIDE);
+        }
         out.push_str(CLAIM);
+        if self.chain.is_some() {
+            out.push_str(chain::QUEUE_NEXT);
+        }
         if self.components.iter().any(|component| matches!(component.place, Place::Host)) {
             out.push_str(SCANCEL);
         }
@@ -180,7 +192,11 @@ impl BatchScript {
         let Directives { job_name, nodes, requeue, options, .. } = &self.directives;
         let state = quoted("the state directory", self.state_dir.as_str())?;
         // Its type allows no character with a meaning for a shell.
-        assign(out, "_tao_name", job_name.as_str());
+        let (name, state) = match &self.chain {
+            Some(chain) => (chain.declare(self, out)?, chain::state(&self.state_dir)?),
+            None => (job_name.to_string(), state),
+        };
+        assign(out, "_tao_name", &name);
         if let Some(ArrayNumbers { base, count }) = self.array {
             let _ = writeln!(out, "export TAO_TASK=$((SLURM_ARRAY_TASK_ID + {base})) TAO_TASK_COUNT={count}");
             assign(out, "_tao_attempt", &state);
@@ -195,7 +211,7 @@ impl BatchScript {
         };
         assign(out, "_tao_state", &state);
         let logs = quoted("the log directory", self.log_root.as_str())?;
-        assign(out, "_tao_logs", &format!("{logs}/{job_name}-{number}"));
+        assign(out, "_tao_logs", &format!("{logs}/{name}-{number}"));
         let results = quoted("the results directory", self.results_dir.as_str())?;
         assign(out, "_tao_results", &(results + task));
         if self.array.is_some() {
@@ -205,9 +221,10 @@ impl BatchScript {
         }
         assign(out, "_tao_job_nodes", &nodes.to_string());
         let limit = self.soft_timeout.map_or(0, RunTime::seconds);
-        assign(out, "_tao_limit", &limit.to_string());
         let warning = warning_before(u64::from(limit), self.directives.warning_seconds);
-        assign(out, "_tao_warning", &warning.to_string());
+        // An attempt that was queued ahead may have less time left.
+        let limits = if self.chain.is_some() { "" } else { "readonly " };
+        let _ = writeln!(out, "{limits}_tao_limit={limit}\n{limits}_tao_warning={warning}");
         let _ = writeln!(out, "_tao_port={}", self.port.unwrap_or(0));
         let most = if *requeue { self.max_requeues.to_string() } else { "-1".to_owned() };
         assign(out, "_tao_max_requeues", &most);

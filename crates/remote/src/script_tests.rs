@@ -111,6 +111,22 @@ fn the_supervisor_is_short() {
 }
 
 #[test]
+fn an_attempt_that_queues_the_next_one_runs_under_its_number() {
+    let chain = Chain {
+        no: 1,
+        first_name: "tao-job-1".parse().unwrap(),
+        script_path: "/lustre/u/sbatch/job_1.sbatch".parse().unwrap(),
+        used_seconds: 0,
+        most_seconds: 432_000,
+        causes: words(&["TIMEOUT", "75"]),
+    };
+    let mut script =
+        BatchScript { chain: Some(chain), components: vec![on_hosts(1, &["./train.sh"])], ..base() };
+    script.directives.requeue = false;
+    golden("chain", &script);
+}
+
+#[test]
 fn a_container_on_two_nodes_sees_the_rendezvous_whatever_its_image_says() {
     let mut script = BatchScript { components: vec![training(2)], ..base() };
     script.directives.nodes = 2;

@@ -6,6 +6,7 @@
 //! from the seed and from what is asked when.
 
 mod answers;
+mod chain;
 mod disk;
 mod entrance;
 mod life;

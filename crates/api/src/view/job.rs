@@ -129,6 +129,8 @@ pub(crate) struct RestartView {
     pub max_total_hours: Option<f64>,
     /// The wait before an attempt, in seconds; null for the defaults.
     pub delay_seconds: Option<u32>,
+    /// Whether each attempt queues the next one in Slurm.
+    pub prequeue: bool,
 }
 
 impl From<&Restart> for RestartView {
@@ -138,6 +140,7 @@ impl From<&Restart> for RestartView {
             exit_codes: restart.exit_codes.iter().copied().collect(),
             max_total_hours: restart.max_total_hours(),
             delay_seconds: restart.delay_seconds,
+            prequeue: restart.prequeue,
         }
     }
 }

@@ -8,7 +8,7 @@ use sqlx::PgPool;
 use crate::support::TestApi;
 
 /// Requests that have every field between them.
-fn requests() -> [Value; 7] {
+fn requests() -> [Value; 8] {
     let tao = json!({
         "id": "0f8fad5b-d9cb-469f-a165-70867728950e",
         "name": "clip", "labels": {"team": "vision"},
@@ -53,6 +53,7 @@ fn requests() -> [Value; 7] {
                 "delay_seconds": 60,
             },
         }),
+        json!({"command": "true", "restart": {"on": ["timeout"], "prequeue": true}}),
         json!({
             "needs": [{"job": "0f8fad5b-d9cb-469f-a165-70867728950e", "when": "finished", "name": "first"}],
             "services": [{"name": "model", "command": "serve", "nodes": 1}],
@@ -62,7 +63,8 @@ fn requests() -> [Value; 7] {
 }
 
 /// Those that come back under the name under which they were given.
-const SHOWN: [&str; 41] = [
+const SHOWN: [&str; 42] = [
+    "/restart/prequeue",
     "/restart/exit_codes",
     "/restart/max_total_hours",
     "/restart/delay_seconds",

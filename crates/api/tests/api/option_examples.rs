@@ -91,6 +91,7 @@ const EXPECTED: &[(&str, &[&str], &[&str])] = &[
     ("pyxis", &["nodes=4", "gres=gpu:8", "exclusive"], &[]),
     ("reservation", &["reservation=course"], &[]),
     ("restart", &["nodes=1", "gres=gpu:1", "time=04:00:00"], &[]),
+    ("restart-prequeue", &["nodes=1", "gres=gpu:1", "time=04:00:00"], &[]),
     ("sbatch-options", &["contiguous", "hint=nomultithread", "threads-per-core=1", "tmp=10G"], &[]),
     ("sbatch-options-dropped", &["nodes=1", "cpus-per-task=16"], &["ntasks-per-node", "wait-all-nodes"]),
     ("services-and-steps", &["nodes=2", "gres=gpu:8"], &[]),

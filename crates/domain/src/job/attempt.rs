@@ -36,6 +36,8 @@ pub struct Attempt {
     pub excluded: Vec<NodeName>,
     /// How many requeues of its runs are explained.
     pub explained_requeues: u32,
+    /// The attempt that it may have queued ahead was closed, so the job's next attempt has another number.
+    pub ahead_closed: bool,
     /// How it ended; absent while it is open.
     pub verdict: Option<Verdict>,
     /// The image chosen for this attempt; absent when it uses the job's image.
@@ -123,6 +125,7 @@ impl Attempt {
             setbacks: 0,
             excluded: Vec::new(),
             explained_requeues: 0,
+            ahead_closed: false,
             verdict: None,
             image: None,
         })

@@ -30,7 +30,7 @@ pub enum PendingCleanup {
 impl Job {
     /// Whether files with secrets may be on the cluster although Slurm does not have the job.
     ///
-    /// The end of an attempt and a pause remove them, so there are none until the next submission.
+    /// The end of an attempt and a pause remove them, so there are none until the next submission, unless an attempt was queued ahead.
     pub fn may_be_staged(&self) -> bool {
         let bare = matches!(
             self.phase,
@@ -41,7 +41,8 @@ impl Job {
                 | Phase::Paused
                 | Phase::Ended
         );
-        !bare && self.attempt.as_ref().is_some_and(Attempt::is_open)
+        let has_ahead = self.number_ahead().is_some() && !self.closes_ahead();
+        has_ahead || !bare && self.attempt.as_ref().is_some_and(Attempt::is_open)
     }
 
     /// This ended job, kept open until its files are removed. `None` when `before` has waited too long for that.

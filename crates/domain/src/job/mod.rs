@@ -1,5 +1,6 @@
 //! A job as it is stored: its attempts, its status, its transitions, and the paths of its files.
 
+pub(crate) mod ahead;
 pub(crate) mod array;
 pub(crate) mod attempt;
 pub(crate) mod checkpoint;

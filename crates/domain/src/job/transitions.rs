@@ -58,7 +58,11 @@ impl Job {
 
     /// The number of the next attempt.
     pub fn next_attempt(&self) -> AttemptNo {
-        self.attempt.as_ref().map_or(AttemptNo::FIRST, |attempt| attempt.no.next())
+        match &self.attempt {
+            None => AttemptNo::FIRST,
+            Some(attempt) if attempt.ahead_closed => attempt.no.next().next(),
+            Some(attempt) => attempt.no.next(),
+        }
     }
 
     /// A new attempt of this job: an intent, to be stored before anything remote happens.
@@ -123,9 +127,11 @@ impl Job {
         self.finishing_since = None;
     }
 
-    /// Records how the newest attempt ended, unless that is recorded already.
+    /// Records how the newest attempt ended, unless that is recorded already. What it has queued ahead has to be closed.
     pub(crate) fn close_attempt(&mut self, verdict: Verdict) {
+        let has_ahead = self.number_ahead().is_some();
         if let Some(attempt) = &mut self.attempt {
+            attempt.ahead_closed = has_ahead;
             attempt.verdict.get_or_insert(verdict);
         }
     }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use remote::{
     BatchScript, Directives, ScriptError, StagedFile, Submission,
-    script::{ArrayNumbers, env_text, task_line},
+    script::{ArrayNumbers, Chain, env_text, task_line},
 };
 use secrecy::ExposeSecret;
 use serde_json::{Map, Value, json};
@@ -15,7 +15,12 @@ use slurm::{EnvKey, InvalidName, Moment, RemotePath, RunTime, SbatchTime, WallTi
 
 use crate::{
     cluster::{policy::SbatchExport, resources::Resources, target::Cluster},
-    job::{attempt::Attempt, paths::JobPaths, stored::Job},
+    job::{
+        attempt::Attempt,
+        identity::{AttemptNo, Origin},
+        paths::JobPaths,
+        stored::Job,
+    },
     request::{
         array::{JobArray, value_text},
         cosmos::{self, ProgramError},
@@ -101,6 +106,7 @@ pub fn plan_submission(
             .array
             .as_ref()
             .map(|array| ArrayNumbers { base: attempt.base, count: array.tasks().len() }),
+        chain: chain(job, attempt, &paths.script)?,
         variables: program.variables,
         components: program.components,
     };
@@ -185,6 +191,22 @@ fn time_limits(job: &Job) -> (WallTime, RunTime) {
     let wall_time = u32::try_from(minutes).ok().and_then(WallTime::from_minutes).unwrap_or(time);
     let run_time = RunTime::from_seconds(left.max(1)).unwrap_or(soft_timeout);
     (wall_time.min(time), run_time.min(soft_timeout))
+}
+
+/// What the batch script has to know to queue the next attempt.
+fn chain(job: &Job, attempt: &Attempt, script: &RemotePath) -> Result<Option<Chain>, StagingError> {
+    let restart = &job.spec.restart;
+    if !restart.prequeue {
+        return Ok(None);
+    }
+    Ok(Some(Chain {
+        no: attempt.no.get(),
+        first_name: Origin { job: job.id, no: AttemptNo::FIRST }.name().parse()?,
+        script_path: script.clone(),
+        used_seconds: job.run.ran_before,
+        most_seconds: restart.max_total_seconds.unwrap_or(u32::MAX),
+        causes: restart.planned_ends(),
+    }))
 }
 
 fn directives(job: &Job, attempt: &Attempt, cluster: &Cluster) -> Directives {

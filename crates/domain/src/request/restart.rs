@@ -19,7 +19,7 @@ pub struct RestartRequest {
     #[schema(min_items = 1, max_items = 20)]
     pub on: Option<Vec<RestartCause>>,
     /// The exit codes with which the program asks for another attempt, for instance after it has saved its state on the warning before its
-    /// time limit. Those from 114 to 124 are of the batch script.
+    /// time limit. Those from 113 to 124 are of the batch script.
     #[schema(max_items = 20)]
     pub exit_codes: Option<Vec<u8>>,
     /// As `retry.max_retries`: restarts after failures of the infrastructure. An attempt of less than ten seconds counts as one, and one of less
@@ -31,6 +31,10 @@ pub struct RestartRequest {
     /// The wait before an attempt; not for arrays. It doubles with each failure of the infrastructure. Default: none after other ends, and
     /// after a failure the wait that the service is configured with.
     pub delay_seconds: Option<u32>,
+    /// Whether each attempt queues the next one in Slurm when it begins, so that the job goes on while the service is away. Slurm starts the
+    /// next attempt after a time limit, a preemption or one of `exit_codes`, and deletes it if the job succeeds. Needs `timeout` in `on`; not for
+    /// arrays, and without `delay_seconds`. Default: false.
+    pub prequeue: Option<bool>,
 }
 
 /// How an attempt may end without success.
@@ -64,6 +68,9 @@ pub struct Restart {
     pub max_total_seconds: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay_seconds: Option<u32>,
+    /// Each attempt queues the next one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub prequeue: bool,
 }
 
 /// The most ends in a request.
@@ -76,7 +83,13 @@ impl Default for Restart {
     fn default() -> Self {
         use RestartCause::{BootFailure, Infrastructure, LaunchFailure, NodeFailure};
         let on = BTreeSet::from([NodeFailure, BootFailure, LaunchFailure, Infrastructure]);
-        Self { on, exit_codes: BTreeSet::new(), max_total_seconds: None, delay_seconds: None }
+        Self {
+            on,
+            exit_codes: BTreeSet::new(),
+            max_total_seconds: None,
+            delay_seconds: None,
+            prequeue: false,
+        }
     }
 }
 
@@ -104,7 +117,7 @@ impl Restart {
             restart.on = on.into_iter().collect();
         }
         restart.exit_codes = asked.exit_codes.into_iter().flatten().collect();
-        let own = script::EXIT_SERVICE..=script::EXIT_LIMIT;
+        let own = script::EXIT_NOT_NEEDED..=script::EXIT_LIMIT;
         let wrong = restart.exit_codes.iter().find(|code| **code == 0 || own.contains(code)).copied();
         if let Some(code) = wrong {
             let (from, to) = own.into_inner();
@@ -130,7 +143,33 @@ impl Restart {
         });
         restart.delay_seconds =
             asked.delay_seconds.map(|delay| faults.within("/restart/delay_seconds", delay, 0..=86_400));
+        restart.prequeue = asked.prequeue.unwrap_or(false);
+        if restart.prequeue && !restart.on.contains(&RestartCause::Timeout) {
+            let detail =
+                "needs `timeout` in restart.on: the attempt that is queued ahead goes on after a time limit";
+            faults.add("/restart/prequeue", "contradiction", detail);
+        }
+        if restart.prequeue && restart.delay_seconds.is_some() {
+            let detail = "contradicts restart.delay_seconds: Slurm starts the attempt that is queued ahead at once; leave one out";
+            faults.add("/restart/prequeue", "contradiction", detail);
+        }
         restart
+    }
+
+    /// Whether the policy suits the job.
+    pub(super) fn check(&self, is_array: bool, is_tao: bool, faults: &mut Faults) {
+        if is_array && self.delay_seconds.is_some() {
+            let detail = "does not go with an array: tasks that wait are submitted together";
+            faults.add("/restart/delay_seconds", "unsupported", detail);
+        }
+        if is_array && self.prequeue {
+            let detail = "does not go with an array: an attempt of it carries the tasks that are left";
+            faults.add("/restart/prequeue", "unsupported", detail);
+        }
+        if is_tao && self.prequeue {
+            let detail = "goes with a command or with steps; leave `restart` out, then a TAO job goes back into the queue at its time limit by itself";
+            faults.add("/restart/prequeue", "unsupported", detail);
+        }
     }
 
     /// Whether a job goes on after ends that are no failures of the infrastructure.
@@ -146,6 +185,13 @@ impl Restart {
 
     pub(crate) fn is_default(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// The states of Slurm and the exit codes after which an attempt that was queued ahead goes on. The service decides about all others.
+    pub(crate) fn planned_ends(&self) -> Vec<String> {
+        let states = [(RestartCause::Timeout, "TIMEOUT"), (RestartCause::Preempted, "PREEMPTED")];
+        let states = states.into_iter().filter(|(cause, _)| self.on.contains(cause));
+        states.map(|(_, state)| state.to_owned()).chain(self.exit_codes.iter().map(u8::to_string)).collect()
     }
 
     pub(crate) fn delay(&self) -> Option<TimeDelta> {
@@ -221,7 +267,7 @@ mod tests {
         for on in [json!([]), json!(many)] {
             assert_eq!(faults(json!({"on": on})), [("/restart/on".to_owned(), "invalid")]);
         }
-        for code in [0, script::EXIT_SERVICE, script::EXIT_NODE_FAILED, script::EXIT_LIMIT] {
+        for code in [0, script::EXIT_NOT_NEEDED, script::EXIT_NODE_FAILED, script::EXIT_LIMIT] {
             let codes = ("/restart/exit_codes".to_owned(), "invalid");
             assert_eq!(faults(json!({"exit_codes": [75, code]})), [codes]);
         }
@@ -233,6 +279,13 @@ mod tests {
         let twice = ("/restart/max_infrastructure".to_owned(), "contradiction");
         assert_eq!(faults(json!({"max_infrastructure": 4})), [twice]);
         assert_eq!(faults(json!({"max_infrastructure": 3})), []);
+        let ahead = ("/restart/prequeue".to_owned(), "contradiction");
+        assert_eq!(faults(json!({"prequeue": true})), std::slice::from_ref(&ahead), "no time limit ends it");
+        assert_eq!(
+            faults(json!({"on": ["timeout"], "prequeue": true, "delay_seconds": 5})),
+            [ahead],
+            "no wait before it"
+        );
         let delay = ("/restart/delay_seconds".to_owned(), "out_of_range");
         assert_eq!(faults(json!({"delay_seconds": 86_401})), [delay]);
     }

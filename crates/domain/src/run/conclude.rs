@@ -4,18 +4,18 @@
 //! ([`retry`](super::retry)), and returns the transition.
 
 mod evidence;
+mod goes_on;
 mod pace;
 mod results;
 mod verdict;
 
 use chrono::TimeDelta;
 use remote::{Markers, StatusChunk};
-use slurm::{NodeName, SlurmJobId, SlurmState};
+use slurm::{SlurmJobId, SlurmState};
 
 use crate::{
     clock::Timestamp,
     job::{
-        attempt::{Outcome, PastFailure, Verdict},
         results::TaskResult,
         run::Run,
         status::Status,
@@ -25,7 +25,7 @@ use crate::{
         diagnosis::{Cause, Diagnosis, Evidence, ImageSource, UnhealthyNode, diagnose},
         evidence::{ENDED_BY_TERM, exit_record, has_never_started, start_marker},
         graces::{Graces, SLURMD_TIMEOUT},
-        retry::{PlannedEnd, RetryDecision, decide_restart, decide_retry, planned_end},
+        retry::planned_end,
         status_lines::{absorb_rest, absorb_status, is_held_back},
         task::Task,
     },
@@ -35,6 +35,7 @@ use evidence::{
     canceled_itself, exit_code, failure_overrides_success, first_copy, is_a_repetition, is_incomplete,
     may_still_run, trust_exit_record, was_never_read,
 };
+use goes_on::{not_needed, paused, restart_or_end, retry_or_end};
 use pace::{CATCH_UP, files_until, has_next_part, next_part, reads_until};
 use results::{lack, may_follow, results_of};
 use verdict::verdict;
@@ -89,6 +90,9 @@ pub fn conclude(job: &Job, found: &Findings<'_>, graces: &Graces, now: Timestamp
         next.end(Status::Error, "The job has no attempt.".to_owned(), now);
         return Ending::Ended(next);
     };
+    if evidence::was_not_needed(job, found) {
+        return not_needed(next, now);
+    }
     let until = job.finishing_since.unwrap_or(now) + patience(&job.run, &task, found, graces);
     match conclude_run(
         &mut next.run,
@@ -218,16 +222,6 @@ fn patience(run: &Run, task: &Task<'_>, found: &Findings<'_>, graces: &Graces) -
     }
 }
 
-fn paused(mut job: Job, now: Timestamp) -> Ending {
-    let message = if job.is_training() {
-        "Paused; the training resumes from its newest checkpoint."
-    } else {
-        "Paused; when it is resumed, it starts over."
-    };
-    job.pause("Paused by its owner.", message.to_owned(), now);
-    Ending::Paused(job)
-}
-
 /// Whether the infrastructure may be at fault. It is not for a time limit, a cancellation, or a job that is lost without
 /// a trace.
 fn may_be_retried(run: &Run, found: &Findings<'_>) -> bool {
@@ -245,95 +239,6 @@ fn may_be_retried(run: &Run, found: &Findings<'_>) -> bool {
 fn shows_a_failure(job: &Job, task: &Task<'_>, found: &Findings<'_>) -> bool {
     diagnosis(job, task, found)
         .is_some_and(|found| found.cause != Cause::User && job.spec.restart.on.contains(&found.end))
-}
-
-/// After an end for which the job's restart policy is made.
-fn restart_or_end(
-    mut job: Job,
-    task: &Task<'_>,
-    ended: &verdict::Verdict,
-    end: &PlannedEnd,
-    graces: &Graces,
-    now: Timestamp,
-) -> Ending {
-    if job.desired == DesiredState::Pause {
-        return paused(job, now);
-    }
-    let attempt = task.attempt;
-    if end.is_short {
-        job.failures.push(PastFailure {
-            attempt: attempt.no.get(),
-            task: job.run.task,
-            slurm_id: attempt.slurm_id,
-            nodes: Vec::new(),
-            signature: "short-run".to_owned(),
-            at: now,
-            requeued: false,
-            allowed_again: false,
-        });
-    }
-    match decide_restart(&job, end, &graces.retry) {
-        RetryDecision::No { why } => {
-            job.close_attempt(Verdict::new(Outcome::Error, &why, now));
-            job.end(Status::Error, ended.message(Some((&why, None))), now);
-            Ending::Ended(job)
-        }
-        RetryDecision::Yes { wait, why } => {
-            let message = format!("Attempt {} ended. {why}", attempt.no.get());
-            job.await_retry(Verdict::new(Outcome::Retried, &why, now), message);
-            Ending::Retry { job, due_at: now + wait }
-        }
-    }
-}
-
-fn retry_or_end(
-    mut job: Job,
-    task: &Task<'_>,
-    ended: &verdict::Verdict,
-    found: &Findings<'_>,
-    graces: &Graces,
-    now: Timestamp,
-) -> Ending {
-    let diagnosis = diagnosis(&job, task, found);
-    let attempt_no = task.attempt.no.get();
-    if let Some(found) = diagnosis.as_ref().filter(|found| found.cause != Cause::User) {
-        job.failures.push(PastFailure {
-            attempt: attempt_no,
-            task: job.run.task,
-            slurm_id: task.attempt.slurm_id,
-            nodes: nodes_at_fault(&job, found),
-            signature: found.signature.clone(),
-            at: now,
-            requeued: false,
-            allowed_again: false,
-        });
-    }
-    let decision = decide_retry(&job, diagnosis.as_ref(), &graces.retry, found.spare, now);
-    let (rule, line) = diagnosis.map_or((None, None), |found| (Some(found.signature), found.line));
-    let verdict =
-        |outcome, why: &str| Verdict { rule, line: line.clone(), ..Verdict::new(outcome, why, now) };
-    match decision {
-        RetryDecision::No { why } => {
-            job.close_attempt(verdict(Outcome::Error, &why));
-            job.end(Status::Error, ended.message(Some((&why, line.as_deref()))), now);
-            Ending::Ended(job)
-        }
-        // The infrastructure failed the job while the service was about to cancel it.
-        RetryDecision::Yes { .. } if job.desired == DesiredState::Pause => paused(job, now),
-        RetryDecision::Yes { wait, why } => {
-            let quoted = line.as_ref().map_or(String::new(), |line| format!(" The log says: {line}"));
-            let message = format!("Attempt {attempt_no} failed. {why}{quoted}");
-            job.await_retry(verdict(Outcome::Retried, &why), message);
-            Ending::Retry { job, due_at: now + wait }
-        }
-    }
-}
-
-/// The nodes to exclude. A cached file is at fault the first time. Before the next attempt it was seen whole or made again, so
-/// the second time the node is.
-fn nodes_at_fault(job: &Job, found: &Diagnosis) -> Vec<NodeName> {
-    let is_first = || job.failures.iter().all(|past| past.signature != found.signature);
-    if found.cause == Cause::CachedFile && is_first() { Vec::new() } else { found.nodes.clone() }
 }
 
 fn diagnosis(job: &Job, task: &Task<'_>, found: &Findings<'_>) -> Option<Diagnosis> {

@@ -66,7 +66,19 @@ pub enum Record {
         open: bool,
         /// The Slurm job of the newest, once it is known.
         slurm_id: Option<SlurmJobId>,
+        ahead: Ahead,
     },
+}
+
+/// What is expected of attempts that are newer than the database, because attempts queue the next one ahead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ahead {
+    /// The job's attempts queue none.
+    Never,
+    /// Each may be there while the job goes on.
+    Expected,
+    /// The job goes on no more.
+    Useless,
 }
 
 /// Why a Slurm job is an orphan, and what the service does about it.
@@ -91,15 +103,22 @@ pub enum OrphanKind {
 /// The kind of orphan that a stray is; `None` if it is none. `runs`: whether the queue shows the attempt's own Slurm job as
 /// running.
 pub fn orphan_kind(stray: &Stray, record: Record, runs: bool) -> Option<OrphanKind> {
-    let (newest, open, slurm_id) = match record {
+    let (newest, open, slurm_id, ahead) = match record {
         Record::None => return Some(OrphanKind::Unknown),
         Record::Deleted => return Some(OrphanKind::Deleted),
         Record::Elsewhere => return None,
-        Record::Known { newest, open, slurm_id } => (newest, open, slurm_id),
+        Record::Known { newest, open, slurm_id, ahead } => (newest, open, slurm_id, ahead),
     };
     let no = stray.origin.no;
     if newest.is_none_or(|newest| no > newest) {
-        return Some(OrphanKind::Newer);
+        return match ahead {
+            Ahead::Expected => None,
+            // A later one may be of a retry that a restored database does not know.
+            Ahead::Useless if newest.is_some_and(|newest| no == newest.next()) => {
+                Some(OrphanKind::Superseded)
+            }
+            Ahead::Never | Ahead::Useless => Some(OrphanKind::Newer),
+        };
     }
     if newest != Some(no) || !open {
         return Some(OrphanKind::Superseded);

@@ -86,6 +86,7 @@ fn attempt_document(job: JobId, attempt: &Attempt) -> Value {
         "submitted_at": attempt.submitted_at,
         "excluded_nodes": attempt.excluded,
         "explained_requeues": attempt.explained_requeues,
+        "ahead_closed": attempt.ahead_closed,
         "concluded_at": verdict.map(|verdict| verdict.at),
         "outcome": verdict.map(|verdict| <&str>::from(verdict.outcome)),
         "why": verdict.map(|verdict| verdict.why.as_str()),

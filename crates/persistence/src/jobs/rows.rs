@@ -34,6 +34,7 @@ macro_rules! select_attempts {
                     a.submit_fence_shut_at, a.absent_at, a.failed_submissions as \"failed_submissions?\",
                     a.submitted_at as attempt_submitted_at,
                     a.excluded_nodes as \"excluded_nodes?\", a.explained_requeues as \"explained_requeues?\",
+                    a.ahead_closed as \"ahead_closed?\",
                     a.concluded_at, a.outcome, a.why, a.rule, a.matched_line, a.image, a.image_note,
                     r.slurm_state, r.exit_code, r.exit_signal, r.nodes, r.reason, r.partition,
                     r.status_files::text as \"status_files?\", r.progress::text as \"progress?\",
@@ -91,6 +92,7 @@ pub(crate) struct JobRow {
     pub(crate) absent_at: Option<Timestamp>,
     pub(crate) excluded_nodes: Option<Vec<String>>,
     pub(crate) explained_requeues: Option<i32>,
+    pub(crate) ahead_closed: Option<bool>,
     pub(crate) concluded_at: Option<Timestamp>,
     pub(crate) outcome: Option<String>,
     pub(crate) why: Option<String>,
@@ -193,6 +195,7 @@ fn attempt(row: &mut JobRow) -> Result<Option<Attempt>> {
         setbacks: number("failed_submissions", row.failed_submissions)?,
         excluded: excluded.iter().map(|name| stored.parse("excluded_nodes", name)).collect::<Result<_>>()?,
         explained_requeues: number("explained_requeues", row.explained_requeues)?,
+        ahead_closed: row.ahead_closed.unwrap_or_default(),
         verdict: match row.concluded_at.zip(row.outcome.as_ref()) {
             Some((at, outcome)) => Some(Verdict {
                 at,

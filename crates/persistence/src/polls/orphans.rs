@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use domain::{AttemptNo, ClusterName, Origin, Orphan, Record, Timestamp};
+use domain::{Ahead, AttemptNo, ClusterName, Origin, Orphan, Record, Timestamp};
 use serde_json::{Value, json};
 use slurm::SlurmJobId;
 
@@ -38,7 +38,9 @@ impl OrphanRecords for Store {
         let rows = sqlx::query!(
             r#"-- polls::orphans::records_of
                select u.id as "id!", j.cluster as "cluster?", j.attempt as "newest?", a.slurm_job_id,
-                      coalesce(j.phase <> 'ended' and a.concluded_at is null, false) as "open!"
+                      coalesce(j.phase <> 'ended' and a.concluded_at is null, false) as "open!",
+                      coalesce((j.spec -> 'restart' ->> 'prequeue')::boolean, false) as "queues_ahead!",
+                      coalesce(j.phase in ('ended', 'paused'), false) as "goes_on_no_more!"
                from (select distinct unnest($1::uuid[]) as id) u
                left join jobs j on j.id = u.id
                left join deleted_jobs d on d.id = u.id
@@ -53,7 +55,14 @@ impl OrphanRecords for Store {
             let record = match row.cluster {
                 None => Record::Deleted,
                 Some(of) if of != cluster.as_str() => Record::Elsewhere,
-                Some(_) => known(row.newest, row.open, row.slurm_job_id),
+                Some(_) => {
+                    let ahead = match (row.queues_ahead, row.goes_on_no_more) {
+                        (false, _) => Ahead::Never,
+                        (true, false) => Ahead::Expected,
+                        (true, true) => Ahead::Useless,
+                    };
+                    known(row.newest, row.open, row.slurm_job_id, ahead)
+                }
             };
             records.insert(row.id, record);
         }
@@ -107,10 +116,10 @@ impl OrphanRecords for Store {
     }
 }
 
-fn known(newest: Option<i32>, open: bool, slurm_id: Option<i64>) -> Record {
+fn known(newest: Option<i32>, open: bool, slurm_id: Option<i64>, ahead: Ahead) -> Record {
     let newest = newest.and_then(|no| AttemptNo::new(u32::try_from(no).ok()?));
     let slurm_id = slurm_id.and_then(|id| SlurmJobId::new(u32::try_from(id).ok()?));
-    Record::Known { newest, open, slurm_id }
+    Record::Known { newest, open, slurm_id, ahead }
 }
 
 /// The event of its job.

@@ -21,7 +21,7 @@ pub struct Cancel {
     pub jobs: Vec<(SlurmJobId, AttemptKey)>,
     /// Tasks of job arrays, by index. The others go on.
     pub tasks: Vec<(SlurmJobId, AttemptKey, TaskSet)>,
-    /// Attempts without a known id: all jobs of our user with this name are canceled.
+    /// Attempts without a known id: all jobs of our user with this name are canceled, before the others.
     pub names: Vec<AttemptKey>,
 }
 

@@ -31,8 +31,11 @@ awk -F'\t' -v nonce="$nonce" -v jobs="$jobs" '
     at = index(row, "|")
     id = substr(row, 1, at - 1)
     if (!(row in job || substr(row, at + 1) in name) || id !~ /^[1-9][0-9]*$/ || seen[id]++) next
-    print id (row in job && job[row] != "-" ? "_[" job[row] "]" : "")
-  }' pass=1 "$tmp/asked" pass=2 "$tmp/queue" >"$tmp/ids" || lost
+    # Those that are known by name alone go first: Slurm may start them when the others end.
+    if (row in job) rest = rest id (job[row] != "-" ? "_[" job[row] "]" : "") "\n"
+    else print id
+  }
+  END { printf "%s", rest }' pass=1 "$tmp/asked" pass=2 "$tmp/queue" >"$tmp/ids" || lost
 
 while mapfile -t -n 500 chunk && ((${#chunk[@]} > 0)); do
   code=124

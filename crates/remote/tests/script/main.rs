@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "in a test a failing unwrap is a failing test")]
 
 mod arrays;
+mod chain;
 mod components;
 mod ended_well;
 mod environment;

@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// Counts to so many, one a second, and goes on from what it has saved.
-fn counting(to: u32, restart: &Value) -> Value {
+pub(crate) fn counting(to: u32, restart: &Value) -> Value {
     let text = format!(
         r#"
         cd "$TAO_API_RESULTS_DIR"; mkdir -p "$TAO_API_JOB_ID"; saved=$TAO_API_JOB_ID/saved
@@ -28,7 +28,7 @@ fn counting(to: u32, restart: &Value) -> Value {
     job
 }
 
-fn attempts(service: &Service, id: &str) -> Vec<Value> {
+pub(crate) fn attempts(service: &Service, id: &str) -> Vec<Value> {
     service.get(&format!("/jobs/{id}/attempts")).json()["attempts"].as_array().unwrap().clone()
 }
 

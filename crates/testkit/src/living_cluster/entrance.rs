@@ -6,7 +6,7 @@ use uuid::Uuid;
 use super::{
     Site, TrueJob,
     life::{Script, SlurmJob, Turn},
-    plan::draw,
+    plan::{Word, draw},
 };
 
 /// A Slurm job before it has a life.
@@ -20,6 +20,8 @@ pub(super) struct Born {
     pub(super) image: Option<String>,
     /// The indices of its array, and the task that index 0 stands for.
     pub(super) array: Option<(TaskSet, u32)>,
+    /// It waits for the end of this one.
+    pub(super) after: Option<u32>,
 }
 
 impl Site {
@@ -51,12 +53,17 @@ impl Site {
         let task = task.map_or(0, |(_, task)| task);
         let same = |job: &&SlurmJob| job.owner == owner && job.task == task && owner.is_some();
         let runs_before: u32 = self.jobs.values().filter(same).map(|job| 1 + job.restarts).sum();
-        let run = draw(&mut self.dice, runs_before);
+        let mut run = draw(&mut self.dice, runs_before);
+        if script.chain.is_some() {
+            // The service takes a line for one of the attempt that it knows when it reads it.
+            run.lines.retain(|(_, word)| !matches!(word, Word::Success | Word::Failure));
+        }
         let job = SlurmJob {
             id,
             name,
             owner,
             script,
+            after: born.after,
             index,
             task,
             attempt_dir,
@@ -98,7 +105,9 @@ impl Site {
         );
         self.jobs.insert(number, job);
         self.account(number);
-        self.plan(wait, Turn::Start { id: number, era: 0 });
+        if born.after.is_none() {
+            self.plan(wait, Turn::Start { id: number, era: 0 });
+        }
         Some(())
     }
 }

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use chrono::TimeDelta;
 use domain::Timestamp;
-use remote::{ExitRecord, StartedMarker, label, script::EXIT_CLAIMED};
+use remote::{
+    ExitRecord, StartedMarker, label,
+    script::{EXIT_CLAIMED, EXIT_NOT_NEEDED},
+};
 use slurm::{ExitCode, JobName, SlurmJobId, SlurmState};
 use uuid::Uuid;
 
@@ -23,6 +26,17 @@ pub(super) struct Script {
     pub(super) looks: bool,
     /// Notes how far the status files go when it begins.
     pub(super) notes: bool,
+    /// Queues the next attempt when it begins.
+    pub(super) chain: Option<Chain>,
+}
+
+/// When an attempt that was queued ahead runs.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Chain {
+    /// It looks at the end of the attempt before.
+    pub(super) decides: bool,
+    pub(super) after_timeout: bool,
+    pub(super) after_preemption: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -31,6 +45,8 @@ pub(super) struct SlurmJob {
     pub(super) name: JobName,
     pub(super) owner: Option<Uuid>,
     pub(super) script: Script,
+    /// It was queued ahead by this one.
+    pub(super) after: Option<u32>,
     /// Its index, if it is a task of the array `id`.
     pub(super) index: Option<u32>,
     /// The number of its task in its job.
@@ -168,6 +184,13 @@ impl Site {
         let claims_attempt = dir != attempt_dir && attempt.is_none_or(|state| state.run.is_none());
         let is_gone = script.looks && !attempt.is_some_and(super::disk::StateDir::is_staged);
         let is_told = self.login_disk.states.get(&dir).and_then(|state| state.over) == Some(slurm_id);
+        if let Some(chain) = script.chain.filter(|chain| chain.decides)
+            && let Some(before) = self.jobs.get(&id).and_then(|job| job.after)
+            && !self.goes_on(chain, before)
+        {
+            self.end(id, &SlurmState::Failed, Some(ExitCode { code: EXIT_NOT_NEEDED, signal: 0 }));
+            return;
+        }
         let is_taken = is_told || is_closed || others || holder.is_some_and(|holder| holder != slurm_id);
         if is_gone || script.claims && is_taken {
             self.end(id, &SlurmState::Failed, Some(ExitCode { code: EXIT_CLAIMED, signal: 0 }));
@@ -191,6 +214,9 @@ impl Site {
         if let Some(job) = self.jobs.get_mut(&id) {
             job.executing = true;
             job.word = None;
+        }
+        if script.chain.is_some() {
+            self.queue_next(id);
         }
         for (index, (time, word)) in run.lines.iter().enumerate() {
             self.plan(*time, Turn::Line { id, era, word: *word, first: index == 0 });
@@ -244,7 +270,7 @@ impl Site {
                 self.end(id, &state, Some(ExitCode { code: 0, signal }));
             }
             // A conversion reports no final status, so it ends at its time limit; the tasks of arrays are not released early.
-            Ending::Hangs if image.is_some() || job.index.is_some() => {
+            Ending::Hangs if image.is_some() || job.index.is_some() || job.script.chain.is_some() => {
                 self.plan(TimeDelta::minutes(30), Turn::Limit { id, era });
             }
             Ending::Hangs => {}
@@ -294,7 +320,7 @@ impl Site {
         self.plan(wait, Turn::Start { id, era });
     }
 
-    fn end(&mut self, id: u32, state: &SlurmState, exit: Option<ExitCode>) {
+    pub(super) fn end(&mut self, id: u32, state: &SlurmState, exit: Option<ExitCode>) {
         let now = self.seconds();
         let remembered = self.dice.seconds(20, 300);
         self.truth.stops(id);
@@ -310,6 +336,7 @@ impl Site {
         *self.truth.endings.entry(state.to_string()).or_default() += 1;
         self.account(id);
         self.plan(remembered, Turn::Forget { id });
+        self.release_next(id, state);
     }
 
     /// Accounting learns of the job as it is.

@@ -6,7 +6,11 @@ use remote::{How, RemoteCommand, Submission, SubmitAnswer, SubmitBatch};
 use slurm::{Failure, FailureClass, JobName, SlurmJobId, TaskSet};
 use uuid::Uuid;
 
-use super::{LivingCluster, Site, TOO_MANY, entrance::Born, life::Script};
+use super::{
+    LivingCluster, Site, TOO_MANY,
+    entrance::Born,
+    life::{Chain, Script},
+};
 
 /// What the controller makes of an sbatch that has reached it.
 #[derive(Debug)]
@@ -162,6 +166,16 @@ fn script(text: &str) -> Script {
             && (!is_array || text.contains(r#"ln -sT -- "${SLURM_ARRAY_JOB_ID:?}" "$_tao_attempt/run""#)),
         looks: text.contains("\n[ -n \"$_tao_fence\" ] || _tao_stop_here 120 "),
         notes: text.contains(r#""$_tao_state/status_from""#),
+        chain: text.contains("\n  _tao_queue_next &\n").then(|| chain(text)),
+    }
+}
+
+fn chain(text: &str) -> Chain {
+    let causes = text.lines().find_map(|line| line.strip_prefix("readonly _tao_causes=")).unwrap_or_default();
+    Chain {
+        decides: text.contains("  if ! _tao_goes_on; then\n") && text.contains("\n    exit 113\n"),
+        after_timeout: causes.contains("TIMEOUT"),
+        after_preemption: causes.contains("PREEMPTED"),
     }
 }
 
@@ -196,6 +210,7 @@ fn born(entry: &Submission) -> Born {
         results: word("readonly _tao_results=").map(|dir| dir.trim_end_matches("/\"$TAO_TASK\"").to_owned()),
         image: target(),
         array: array(&text),
+        after: None,
     }
 }
 
@@ -216,5 +231,10 @@ mod tests {
             let found = script(text);
             assert!(found.claims && found.looks && found.notes, "{found:?}");
         }
+        let ahead = script(include_str!("../../../remote/tests/rendered/chain.sbatch")).chain;
+        assert!(
+            ahead.is_some_and(|chain| chain.decides && chain.after_timeout && !chain.after_preemption),
+            "{ahead:?}"
+        );
     }
 }

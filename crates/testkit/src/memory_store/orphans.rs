@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use domain::{AttemptNo, ClusterName, JobId, Origin, Orphan, Phase, Record, Timestamp};
+use domain::{Ahead, AttemptNo, ClusterName, JobId, Origin, Orphan, Phase, Record, Timestamp};
 use persistence::{OrphanRecords, PollLease, StoreError};
 use serde_json::json;
 use slurm::SlurmJobId;
@@ -57,6 +57,11 @@ impl Tables {
                     newest: AttemptNo::new(row.attempt),
                     open: row.job.phase != Phase::Ended && !is_over,
                     slurm_id: newest.and_then(|attempt| attempt.slurm_id),
+                    ahead: match row.job.phase {
+                        _ if !row.job.spec.restart.prequeue => Ahead::Never,
+                        Phase::Ended | Phase::Paused => Ahead::Useless,
+                        _ => Ahead::Expected,
+                    },
                 }
             }
         }

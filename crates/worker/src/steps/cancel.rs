@@ -31,8 +31,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             let wait = meter.budget.refill_time(of_one.saturating_add(together));
             self.store.put_off(lease, &later, Some(wait)).await?;
         }
-        let known = jobs.iter().filter_map(in_slurm);
-        let command = Cancel { jobs: known.collect(), ..Cancel::default() };
+        let command = cancellation(&jobs);
         let failed = match runtime.target.link.call(&command).await {
             Ok(answer) => answer.refused.map(|failure| ("Slurm refused a cancellation", failure.excerpt)),
             Err(LinkError::OverBudget { wait }) => return self.store.put_off(lease, &jobs, Some(wait)).await,
@@ -56,6 +55,11 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
 
 /// The requests that cancel one of the jobs.
 fn of_one(jobs: &[Job]) -> u32 {
-    let one = jobs.iter().filter_map(in_slurm).take(1);
-    Cancel { jobs: one.collect(), ..Cancel::default() }.rpcs()
+    cancellation(&jobs[..jobs.len().min(1)]).rpcs()
+}
+
+/// Attempts that were queued ahead go first: Slurm would start them.
+fn cancellation(jobs: &[Job]) -> Cancel {
+    let (known, ahead) = (jobs.iter().filter_map(in_slurm), jobs.iter().filter_map(Job::key_ahead));
+    Cancel { jobs: known.collect(), names: ahead.collect(), ..Cancel::default() }
 }

@@ -69,7 +69,9 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                     match conclude(&job, &findings, &graces, now) {
                         // A job must not end before its files with secrets are removed.
                         Ending::Ended(_) | Ending::Paused(_) | Ending::Retry { .. }
-                            if !concluded.removed && cleanup_is_retried(job.finishing_since, now) =>
+                            if !concluded.removed
+                                && job.key_ahead().is_none()
+                                && cleanup_is_retried(job.finishing_since, now) =>
                         {
                             let due_at = next_conclusion(&job, Timestamp::MAX_UTC, now);
                             done(job, Some(due_at))
@@ -90,7 +92,8 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                 None => done(job, Some(now + TRY_AGAIN)),
             }
         };
-        let steps: Vec<_> = jobs.into_iter().map(step).collect();
+        let steps = jobs.iter().cloned().map(step).collect();
+        let steps = self.close_ahead(runtime, &jobs, steps).await;
         // First, so that the retry of the job already finds it.
         let unusable: Vec<_> = steps.iter().filter_map(|step| cached_file_fault(&step.job)).collect();
         let cluster = &runtime.target.cluster.name;

@@ -1,5 +1,6 @@
 //! What a due job needs, carried out in batches: submit, locate, cancel, conclude, purge.
 
+mod ahead;
 pub(crate) mod batch;
 pub(crate) mod cancel;
 pub(crate) mod checkpoints;

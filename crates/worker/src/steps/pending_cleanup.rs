@@ -44,7 +44,9 @@ impl Unsubmitted {
         let kept = match blocker {
             None => return self.step,
             Some(CleanupBlocker::Held(id)) => {
-                let Transition { job, due_at } = after_lookup(&self.before, Lookup::Found(id), now);
+                let ahead = self.before.in_attempt_ahead(now);
+                let of = ahead.as_ref().unwrap_or(&self.before);
+                let Transition { job, due_at } = after_lookup(of, Lookup::Found(id), now);
                 return done(job, due_at);
             }
             Some(CleanupBlocker::PendingCleanup(kept)) => kept,
@@ -62,7 +64,7 @@ impl Unsubmitted {
 #[derive(Debug, Clone, Copy)]
 enum CleanupBlocker {
     PendingCleanup(PendingCleanup),
-    /// A Slurm job holds the attempt.
+    /// A Slurm job holds the attempt, or the one that it has queued ahead.
     Held(SlurmJobId),
 }
 
@@ -139,24 +141,28 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     }
 }
 
-/// The state directory of a submitted attempt that is given up with its job. A failed attempt stays open, because it may be
-/// submitted again.
+/// The state directory of a submitted attempt that is given up with its job, or of the one that was queued ahead. A failed attempt
+/// stays open, because it may be submitted again.
 fn given_up(job: &Job) -> Option<RemotePath> {
     let attempt = job.attempt.as_ref().filter(|attempt| attempt.fence.newest > 0)?;
     let is_over = job.desired != DesiredState::Run && (job.status.is_final() || job.phase == Phase::Paused);
-    let paths =
-        JobPaths::new(&attempt.job_dir, job.id).ok().filter(|_| is_over && attempt.slurm_id.is_none());
+    if attempt.slurm_id.is_some() {
+        return job.state_ahead().filter(|_| is_over);
+    }
+    let paths = JobPaths::new(&attempt.job_dir, job.id).ok().filter(|_| is_over);
     paths?.state(attempt).ok()
 }
 
 /// The files with secrets of a job that ends, if any were staged.
 fn staged_secrets(job: &Job) -> Vec<StagedSecret> {
-    let Some(attempt) = job.attempt.as_ref().filter(|_| job.status.is_final() || job.phase == Phase::Paused)
-    else {
-        return Vec::new();
-    };
+    if job.status.is_final() || job.phase == Phase::Paused { private_files(job) } else { Vec::new() }
+}
+
+/// The files with secrets of a job's newest attempt. They are those of the attempt that was queued ahead, too.
+pub(super) fn private_files(job: &Job) -> Vec<StagedSecret> {
+    let Some(attempt) = &job.attempt else { return Vec::new() };
     let Ok(paths) = JobPaths::new(&attempt.job_dir, job.id) else { return Vec::new() };
-    let Ok(state_dir) = paths.state(attempt) else { return Vec::new() };
+    let Some(state_dir) = job.state_ahead().or_else(|| paths.state(attempt).ok()) else { return Vec::new() };
     let file = |path| StagedSecret { job: job.id.get(), state_dir: state_dir.clone(), path };
     paths.secret_files().into_iter().map(file).collect()
 }

@@ -96,10 +96,6 @@ impl JobSpec {
         let needs = needs(&request.needs, request.id, request.array.is_some(), &mut faults);
         let array = request.array.take();
         let array = array.and_then(|array| JobArray::from_request(array, &variables, &mut faults));
-        if array.is_some() && restart.delay_seconds.is_some() {
-            let detail = "does not go with an array: tasks that wait are submitted together";
-            faults.add("/restart/delay_seconds", "unsupported", detail);
-        }
         let Cloud { plain: cloud_plain, secret: cloud_metadata, secret_keys: cloud_secret_keys } =
             Cloud::split(std::mem::take(&mut request.cloud_metadata));
         let mut program = ProgramSettings::from_request(&request, &mut faults);
@@ -123,6 +119,7 @@ impl JobSpec {
                           one job for each task";
             faults.add("/array", "unsupported", detail);
         }
+        restart.check(array.is_some(), matches!(work, Some(Work::Tao { .. })), &mut faults);
         let programs = work.as_ref().and_then(|work| match work {
             Work::Components { list } => Some(list.as_slice()),
             Work::Tao { .. } | Work::Command { .. } => None,

@@ -3,7 +3,7 @@
 use chrono::TimeDelta;
 use remote::{
     Markers,
-    script::{EXIT_BEGUN, EXIT_CLAIMED, EXIT_NO_MARKS, EXIT_NODE_FAILED},
+    script::{EXIT_BEGUN, EXIT_CLAIMED, EXIT_NO_MARKS, EXIT_NODE_FAILED, EXIT_NOT_NEEDED},
 };
 use slurm::{ExitCode, SlurmJobId, SlurmState, timestamp};
 
@@ -103,6 +103,14 @@ pub(super) fn exit_code(run: &Run, task: &Task<'_>, markers: &Markers) -> Option
         _ if is_a_repetition(run) => recorded.or(run.exit),
         _ => run.exit.or(recorded),
     }
+}
+
+/// Whether the attempt was queued ahead, and its script has found that there is nothing to do: then it has made no claim.
+pub(super) fn was_not_needed(job: &Job, found: &Findings<'_>) -> bool {
+    job.spec.restart.prequeue
+        && found.readable
+        && found.markers.run_claim.is_none()
+        && ended_with(&job.run, EXIT_NOT_NEEDED)
 }
 
 /// Whether the script that ended found that its run had already begun: a killed controller had forgotten the job and

@@ -11,6 +11,7 @@ use crate::{
     fixtures::{as_tao, submitted_job},
 };
 
+mod ahead;
 mod image_files;
 mod launches;
 mod limits;

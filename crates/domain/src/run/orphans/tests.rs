@@ -31,7 +31,7 @@ fn stray(number: u32, attempt: u32, state: &str) -> Stray {
 }
 
 fn known(newest: u32, open: bool, slurm_id: Option<u32>) -> Record {
-    Record::Known { newest: AttemptNo::new(newest), open, slurm_id: slurm_id.map(id) }
+    Record::Known { newest: AttemptNo::new(newest), open, slurm_id: slurm_id.map(id), ahead: Ahead::Never }
 }
 
 #[test]
@@ -53,9 +53,25 @@ fn what_has_ended_or_is_not_understood_is_no_stray() {
 #[test_case(&stray(7, 1, "RUNNING"), known(1, false, Some(7)), Some(OrphanKind::Superseded); "an attempt that was concluded")]
 #[test_case(&stray(7, 1, "PENDING"), known(2, true, Some(9)), Some(OrphanKind::Superseded); "an earlier attempt that Slurm has requeued")]
 #[test_case(&stray(7, 2, "RUNNING"), known(1, true, Some(5)), Some(OrphanKind::Newer); "an attempt after the backup")]
-#[test_case(&stray(7, 1, "RUNNING"), Record::Known { newest: None, open: false, slurm_id: None }, Some(OrphanKind::Newer); "the first attempt after the backup")]
+#[test_case(&stray(7, 1, "RUNNING"), Record::Known { newest: None, open: false, slurm_id: None, ahead: Ahead::Never }, Some(OrphanKind::Newer); "the first attempt after the backup")]
 fn what_the_database_says_decides(stray: &Stray, record: Record, expected: Option<OrphanKind>) {
     assert_eq!(orphan_kind(stray, record, false), expected);
+}
+
+#[test]
+fn an_attempt_that_was_queued_ahead_is_expected_until_its_job_goes_on_no_more() {
+    let of = |ahead| {
+        let record = Record::Known {
+            newest: AttemptNo::new(1),
+            open: ahead == Ahead::Expected,
+            slurm_id: Some(id(9)),
+            ahead,
+        };
+        [2, 3].map(|no| orphan_kind(&stray(7, no, "PENDING"), record, true))
+    };
+    assert_eq!(of(Ahead::Expected), [None, None], "while the service was away, several have begun");
+    assert_eq!(of(Ahead::Useless), [Some(OrphanKind::Superseded), Some(OrphanKind::Newer)]);
+    assert_eq!(of(Ahead::Never), [Some(OrphanKind::Newer); 2]);
 }
 
 #[test]

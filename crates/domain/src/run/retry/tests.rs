@@ -138,6 +138,7 @@ fn ran(seconds: i64) -> Job {
         exit_codes: [75].into(),
         max_total_seconds: Some(3600),
         delay_seconds: None,
+        prequeue: false,
     };
     (job.run.started_at, job.run.ended_at) = (Some(T0), Some(T0 + TimeDelta::seconds(seconds)));
     job

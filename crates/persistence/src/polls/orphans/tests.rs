@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use chrono::DateTime;
-use domain::{OrphanKind, Phase, Secrets, Status};
+use domain::{Ahead, OrphanKind, Phase, Secrets, Status};
 use sqlx::PgPool;
 use testkit::command_job;
 use uuid::Uuid;
@@ -52,7 +52,7 @@ async fn a_job_is_known_by_its_newest_attempt_or_elsewhere_or_deleted_or_unknown
     let slurm_id = SlurmJobId::new(7);
     assert_eq!(
         record(&store, &dgx(), origin).await,
-        Record::Known { newest: Some(no), open: true, slurm_id }
+        Record::Known { newest: Some(no), open: true, slurm_id, ahead: Ahead::Never }
     );
     assert_eq!(record(&store, &"other".parse().unwrap(), origin).await, Record::Elsewhere);
     for concluded in [
@@ -62,7 +62,7 @@ async fn a_job_is_known_by_its_newest_attempt_or_elsewhere_or_deleted_or_unknown
         let mut tx = pool.begin().await.unwrap();
         sqlx::raw_sql(concluded).execute(&mut *tx).await.unwrap();
         tx.commit().await.unwrap();
-        let open = Record::Known { newest: Some(no), open: false, slurm_id };
+        let open = Record::Known { newest: Some(no), open: false, slurm_id, ahead: Ahead::Never };
         assert_eq!(record(&store, &dgx(), origin).await, open, "{concluded}");
     }
     sqlx::raw_sql("delete from jobs").execute(&pool).await.unwrap();

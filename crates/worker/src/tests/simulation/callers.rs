@@ -132,6 +132,10 @@ impl Callers {
             restart.on.extend([RestartCause::Timeout, RestartCause::Preempted]);
             let times = [None, None, Some(60), Some(300)];
             restart.max_total_seconds = self.world.dice(|dice| dice.one_of(&times));
+            if is_command && job.array.is_none() && self.world.dice(|dice| dice.chance(500)) {
+                restart.prequeue = true;
+                restart.max_total_seconds = Some(5 * 24 * 3600);
+            }
         }
         if self.world.dice(|dice| dice.chance(200)) {
             job.spec.image = "nvcr.io/nvidia/tao/tao-toolkit:6.0.0-pyt".parse().ok();

@@ -4,7 +4,7 @@ use super::*;
 use crate::request::restart::{Restart, RestartCause};
 
 /// A command that ran for a minute, under a policy.
-fn ended(state: SlurmState, code: Option<u8>, restart: &Restart, desired: DesiredState) -> Ending {
+pub(super) fn ended(state: SlurmState, code: Option<u8>, restart: &Restart, desired: DesiredState) -> Ending {
     let case = Case { state: Some(state), code, desired, ..Case::default() };
     let mut job = case.job();
     job.spec.restart = restart.clone();
@@ -20,12 +20,13 @@ fn ended(state: SlurmState, code: Option<u8>, restart: &Restart, desired: Desire
     )
 }
 
-fn policy() -> Restart {
+pub(super) fn policy() -> Restart {
     Restart {
         on: [RestartCause::Timeout, RestartCause::Preempted].into(),
         exit_codes: [75].into(),
         max_total_seconds: Some(90),
         delay_seconds: Some(5),
+        prequeue: false,
     }
 }
 

@@ -1,0 +1,72 @@
+//! The attempt that a job's newest attempt has queued ahead (`restart.prequeue`).
+//!
+//! The batch script queues it when it begins, so the database does not know whether it is there. After a planned end the job's next
+//! attempt has its number, and the submission finds its Slurm job. After every other end it is closed, so that it can never
+//! run, and its number is left out.
+
+use remote::{AttemptKey, Subject};
+use slurm::{RemotePath, SlurmJobId};
+
+use crate::{
+    clock::Timestamp,
+    job::{
+        attempt::{Attempt, Outcome, Verdict},
+        identity::{AttemptNo, Origin},
+        paths::JobPaths,
+        status::Status,
+        stored::{DesiredState, Job},
+    },
+};
+
+impl Job {
+    /// The number of the attempt that may be queued ahead.
+    pub(crate) fn number_ahead(&self) -> Option<AttemptNo> {
+        let attempt = self.attempt.as_ref().filter(|attempt| attempt.slurm_id.is_some())?;
+        self.spec.restart.prequeue.then(|| attempt.no.next())
+    }
+
+    /// That attempt as remote commands name it.
+    pub fn key_ahead(&self) -> Option<AttemptKey> {
+        let origin = Origin { job: self.id, no: self.number_ahead()? };
+        let subject = Subject::Attempt { job: self.id.get(), no: origin.no.get() };
+        Some(AttemptKey { subject, name: origin.name().parse().ok()? })
+    }
+
+    /// The state directory of that attempt.
+    pub fn state_ahead(&self) -> Option<RemotePath> {
+        let base = &self.attempt.as_ref()?.job_dir;
+        JobPaths::state_below(base, self.id, self.number_ahead()?).ok()
+    }
+
+    /// Whether that attempt has to be closed before this job is stored.
+    pub fn closes_ahead(&self) -> bool {
+        self.attempt.as_ref().is_some_and(|attempt| attempt.ahead_closed)
+    }
+
+    /// The job, when that attempt has begun as Slurm job `id` and so cannot be closed: the job goes on with it.
+    #[must_use]
+    pub fn gone_on(&self, id: SlurmJobId, now: Timestamp) -> Self {
+        let why = format!("Slurm has begun the attempt that was queued ahead, as job {id}.");
+        let mut job = self.clone();
+        job.await_retry(Verdict::new(Outcome::Retried, &why, now), why.clone());
+        if let Some(attempt) = &mut job.attempt {
+            attempt.ahead_closed = false;
+        }
+        job.status = match job.desired {
+            DesiredState::Run => Status::Pending,
+            DesiredState::Pause => Status::Pausing,
+            DesiredState::Cancel | DesiredState::Delete => Status::Canceling,
+        };
+        job
+    }
+
+    /// The job in the attempt that was queued ahead, when that has begun after all. Its Slurm job is not known yet.
+    pub fn in_attempt_ahead(&self, now: Timestamp) -> Option<Self> {
+        let base = self.attempt.as_ref()?.job_dir.clone();
+        let mut attempt = Attempt::intended(self.id, self.number_ahead()?, base, now).ok()?;
+        attempt.fence.begin();
+        let mut job = self.clone();
+        job.begin_attempt(attempt);
+        Some(job)
+    }
+}

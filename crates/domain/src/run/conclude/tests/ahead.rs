@@ -1,0 +1,94 @@
+use test_case::test_case;
+
+use super::{
+    restarts::{ended, policy},
+    *,
+};
+use crate::request::restart::Restart;
+
+fn queued_ahead() -> Restart {
+    Restart { prequeue: true, delay_seconds: None, ..policy() }
+}
+
+fn job_after(ending: Ending) -> Job {
+    match ending {
+        Ending::Ended(job) | Ending::Paused(job) | Ending::Retry { job, .. } => job,
+        Ending::Adopt(_) | Ending::Wait { .. } => panic!("{ending:?}"),
+    }
+}
+
+fn next(job: &Job) -> u32 {
+    job.next_attempt().get()
+}
+
+#[test_case(SlurmState::Timeout, None)]
+#[test_case(SlurmState::Failed, Some(75))]
+fn after_a_planned_end_the_next_attempt_is_the_one_that_was_queued_ahead(
+    state: SlurmState,
+    code: Option<u8>,
+) {
+    let job = job_after(ended(state, code, &queued_ahead(), DesiredState::Run));
+    assert!(!job.closes_ahead() && job.may_be_staged(), "its files are that one's, too");
+    assert_eq!((job.phase, next(&job)), (Phase::RetryWait, 2));
+    assert_eq!(job.key_ahead().unwrap().name.as_str(), format!("tao-job-{}-r2", job.id));
+    assert!(job.state_ahead().unwrap().as_str().ends_with(&format!("/state/{}/2", job.id)));
+    // Its owner cancels it meanwhile.
+    let canceled = Job { desired: DesiredState::Cancel, ..job }.canceled_locally(T0);
+    assert!(canceled.closes_ahead());
+    assert_eq!(next(&canceled), 3);
+}
+
+#[test_case(SlurmState::Completed, Some(0), DesiredState::Run, Phase::Ended; "a success")]
+#[test_case(SlurmState::Failed, Some(1), DesiredState::Run, Phase::Ended; "a failure of its own")]
+#[test_case(SlurmState::Cancelled, None, DesiredState::Cancel, Phase::Ended; "a cancellation")]
+#[test_case(SlurmState::Cancelled, None, DesiredState::Pause, Phase::Paused; "a pause")]
+fn after_any_other_end_it_is_closed(
+    state: SlurmState,
+    code: Option<u8>,
+    desired: DesiredState,
+    phase: Phase,
+) {
+    let job = job_after(ended(state, code, &queued_ahead(), desired));
+    assert_eq!((job.phase, job.closes_ahead(), next(&job)), (phase, true, 3));
+    let other = job_after(ended(SlurmState::Failed, Some(1), &policy(), DesiredState::Run));
+    assert!(!other.closes_ahead() && other.key_ahead().is_none(), "its attempts queue none");
+}
+
+#[test]
+fn a_retry_after_a_failure_has_a_number_of_its_own() {
+    let mut restart = queued_ahead();
+    restart.on.insert(crate::request::restart::RestartCause::NodeFailure);
+    let job = job_after(ended(SlurmState::NodeFail, None, &restart, DesiredState::Run));
+    assert_eq!((job.phase, job.closes_ahead(), next(&job)), (Phase::RetryWait, true, 3));
+}
+
+#[test]
+fn an_attempt_that_had_nothing_to_do_is_followed_by_another_one() {
+    let left = |desired, run_claim| {
+        let mut job = Case { state: Some(SlurmState::Failed), desired, ..Case::default() }.job();
+        job.spec.restart = queued_ahead();
+        job.run.exit = Some(ExitCode { code: remote::script::EXIT_NOT_NEEDED, signal: 0 });
+        let markers = Markers { run_claim, ..NO_MARKERS };
+        conclude(&job, &Findings { markers: &markers, ..NOTHING }, &Graces::default(), T0)
+    };
+    let Ending::Retry { job, due_at } = left(DesiredState::Run, None) else { panic!() };
+    assert_eq!((due_at, next(&job), job.failures.len()), (T0, 2, 0));
+    assert!(!job.closes_ahead(), "it has queued none");
+    assert_eq!(job_after(left(DesiredState::Pause, None)).phase, Phase::Paused);
+    assert_eq!(job_after(left(DesiredState::Cancel, None)).status, Status::Canceled);
+    // A program may have that code itself.
+    assert!(!matches!(left(DesiredState::Run, SlurmJobId::new(7)), Ending::Retry { .. }));
+}
+
+#[test_case(DesiredState::Run, Status::Pending)]
+#[test_case(DesiredState::Cancel, Status::Canceling)]
+fn a_job_goes_on_with_an_attempt_that_has_begun(desired: DesiredState, status: Status) {
+    let mut before = Case { state: Some(SlurmState::Timeout), desired, ..Case::default() }.job();
+    before.spec.restart = queued_ahead();
+    let job = before.gone_on(SlurmJobId::new(8).unwrap(), T0);
+    assert_eq!((job.phase, job.status, next(&job), job.closes_ahead()), (Phase::RetryWait, status, 2, false));
+    let ahead = job.in_attempt_ahead(T0).unwrap();
+    let attempt = ahead.attempt.as_ref().unwrap();
+    assert_eq!((attempt.no.get(), attempt.slurm_id, attempt.fence.newest), (2, None, 1));
+    assert!(attempt.is_open());
+}

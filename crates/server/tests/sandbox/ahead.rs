@@ -1,0 +1,141 @@
+//! Attempts that queue the next one ahead, on a real Slurm.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use test_case::test_case;
+
+use crate::{
+    ending::{command, held},
+    restarts::{attempts, counting},
+    service::{Service, until},
+};
+
+/// A job that goes on over its time limits of twelve seconds.
+fn chained(to: u32) -> Value {
+    let mut job = counting(to, &json!({"on": ["timeout"], "prequeue": true}));
+    job["resources"]["num_nodes"] = 1.into();
+    job["resources"]["gpus_per_node"] = 0.into();
+    job["resources"]["cpus_per_task"] = 1.into();
+    job["backend_details"] = json!({"partition": "polar"});
+    job.as_object_mut().unwrap().remove("use_requeue");
+    job
+}
+
+/// The Slurm jobs of a job in the queue: "name state".
+fn queued(service: &Service, id: &str) -> Vec<String> {
+    let rows = service.sandbox.login("squeue --me -h -o '%j %T'");
+    rows.lines().filter(|row| row.contains(id)).map(str::to_owned).collect()
+}
+
+fn results(service: &Service, id: &str) -> String {
+    format!("{}/results/{id}", service.sandbox.var("SLURM_BASE_RESULTS_DIR"))
+}
+
+#[test]
+fn a_chain_of_time_limits_goes_through_while_the_service_is_away() {
+    let mut service = Service::start();
+    let id = service.submit(&chained(36));
+    service.wait(&id, "running", |s| s["status"] == "Running");
+    let next = format!("tao-job-{id}-r2 PENDING");
+    until("its next attempt", Duration::from_mins(1), || queued(&service, &id).contains(&next));
+    service.stop();
+    until("the end of the chain", Duration::from_mins(5), || queued(&service, &id).is_empty());
+    let dir = results(&service, &id);
+    assert_eq!(service.sandbox.login(&format!("cat {dir}/saved")).trim(), "36");
+    let starts = service.sandbox.login(&format!("cat {dir}/starts"));
+    assert!(starts.lines().count() >= 3, "{starts}");
+    service.spawn();
+    let ended = service.wait_ended(&id);
+    assert_eq!(ended["status"], "Done", "{ended}");
+    let attempts = attempts(&service, &id);
+    assert_eq!(attempts.len(), starts.lines().count(), "each start is an attempt: {attempts:?}");
+    let outcomes: Vec<&Value> = attempts.iter().map(|one| &one["outcome"]).collect();
+    assert!(outcomes.iter().rev().skip(1).all(|outcome| *outcome == "retried"), "{outcomes:?}");
+    assert_eq!(queued(&service, &id), Vec::<String>::new());
+    assert_eq!(service.get("/clusters/sandbox").json()["orphans"]["count"], 0);
+}
+
+#[test]
+fn the_service_adopts_the_attempt_that_already_waits() {
+    let service = Service::start();
+    let id = service.submit(&chained(18));
+    let ended = service.wait_ended(&id);
+    assert_eq!((&ended["status"], &ended["attempt"]), (&json!("Done"), &json!(2)), "{ended}");
+    let rows =
+        || service.sandbox.login(&format!("sacct -X -n -P -o JobID -S now-1hours --name tao-job-{id}-r2"));
+    until("accounting to know it", Duration::from_mins(1), || rows().lines().count() == 1);
+}
+
+#[test_case("true", "Done" ; "a success")]
+#[test_case("exit 7", "Error" ; "a failure of its own")]
+fn after_any_other_end_no_attempt_is_left(program: &str, status: &str) {
+    let service = Service::start();
+    let mut job = held(program);
+    job["restart"] = json!({"on": ["timeout"], "prequeue": true});
+    let id = service.submit(&job);
+    let next = format!("tao-job-{id}-r2 PENDING");
+    until("its next attempt", Duration::from_mins(1), || queued(&service, &id).contains(&next));
+    service.let_go(&id);
+    let ended = service.wait_ended(&id);
+    assert_eq!((&ended["status"], &ended["attempt"]), (&json!(status), &json!(1)), "{ended}");
+    until("an empty queue", Duration::from_mins(1), || queued(&service, &id).is_empty());
+    // Its owner sends it again: under a number of its own.
+    if status == "Error" {
+        assert_eq!(service.post(&format!("/jobs/{id}/retry"), "").status, 202);
+        let ended = service.wait_ended(&id);
+        assert_eq!((&ended["status"], &ended["attempt"]), (&json!("Error"), &json!(3)), "{ended}");
+    }
+}
+
+#[test]
+fn a_cancellation_takes_the_next_attempt_first() {
+    let service = Service::start();
+    let id = service.submit(&chained(1000));
+    let next = format!("tao-job-{id}-r2 PENDING");
+    until("its next attempt", Duration::from_mins(1), || queued(&service, &id).contains(&next));
+    let starts =
+        || service.sandbox.login(&format!("cat {}/starts 2>/dev/null || true", results(&service, &id)));
+    until("its start", Duration::from_mins(1), || !starts().is_empty());
+    assert_eq!(service.post(&format!("/jobs/{id}/cancel"), "").status, 202);
+    assert_eq!(service.wait_ended(&id)["status"], "Canceled");
+    until("an empty queue", Duration::from_mins(1), || queued(&service, &id).is_empty());
+    assert_eq!(starts(), "from 0");
+}
+
+#[test]
+fn a_job_that_is_paused_goes_on_under_a_number_of_its_own() {
+    let service = Service::start();
+    let id = service.submit(&chained(20));
+    let next = format!("tao-job-{id}-r2 PENDING");
+    until("its next attempt", Duration::from_mins(1), || queued(&service, &id).contains(&next));
+    assert_eq!(service.post(&format!("/jobs/{id}/pause"), "").status, 202);
+    service.wait(&id, "paused", |s| s["status"] == "Paused");
+    until("an empty queue", Duration::from_mins(1), || queued(&service, &id).is_empty());
+    assert_eq!(service.post(&format!("/jobs/{id}/resume"), "").status, 202);
+    let ended = service.wait_ended(&id);
+    assert_eq!(ended["status"], "Done", "{ended}");
+    let numbers: Vec<u64> =
+        attempts(&service, &id).iter().map(|one| one["number"].as_u64().unwrap()).collect();
+    assert!(numbers.len() >= 2 && numbers[..2] == [1, 3], "{numbers:?}");
+}
+
+#[test]
+fn no_secret_reaches_the_controller_with_an_attempt_that_is_queued_ahead() {
+    let service = Service::start();
+    let mut job = command("test \"$TOKEN\" = hunter2-ahead && exec sleep 600");
+    job["restart"] = json!({"on": ["timeout"], "prequeue": true});
+    job["secret_env_vars"] = json!({"TOKEN": "hunter2-ahead"});
+    let id = service.submit(&job);
+    let next = format!("tao-job-{id}-r2 PENDING");
+    until("its next attempt", Duration::from_mins(1), || queued(&service, &id).contains(&next));
+    let spool = service.sandbox.admin(&["scontrol", "show", "config"]);
+    let line = spool.lines().find(|line| line.starts_with("StateSaveLocation")).unwrap();
+    let spool = line.split('=').nth(1).unwrap().trim();
+    let kept = service.sandbox.admin(&["grep", "-rlF", &format!("tao-job-{id}-r2"), spool]);
+    assert!(!kept.is_empty(), "the scripts and environments of jobs are kept in {spool}");
+    let found = service.sandbox.admin(&["sh", "-c", &format!("grep -rlF hunter2-ahead {spool} || true")]);
+    assert_eq!(found, "");
+    service.post(&format!("/jobs/{id}/cancel"), "");
+    assert_eq!(service.wait_ended(&id)["status"], "Canceled");
+}

@@ -1,0 +1,1 @@
+alter table slurm_metadata drop column ahead_closed;
