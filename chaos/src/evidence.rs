@@ -130,8 +130,8 @@ fn job_of(name: &str) -> Option<(Uuid, u32)> {
     Some((id.parse().ok()?, attempt))
 }
 
-/// The exit codes of a batch script that found that it must not start.
-const STOPPED: [&str; 3] = ["119:0", "120:0", "123:0"];
+/// The exit codes of a batch script that found that it must not start, or need not.
+const STOPPED: [&str; 4] = ["113:0", "119:0", "120:0", "123:0"];
 
 fn accounting(sandbox: &Sandbox, ledger: &Ledger) -> anyhow::Result<HashMap<Place, Vec<Row>>> {
     let minutes = ((now() - ledger.began()) / 60.0).ceil() + 1.0;

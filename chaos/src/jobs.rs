@@ -32,6 +32,8 @@ pub(crate) enum Kind {
     NeedingEach,
     /// A command whose first run ends with an exit code after which it goes on.
     GoingOn,
+    /// A command whose first run lasts until its time limit. Each attempt queues the next one ahead.
+    Chained,
 }
 
 /// The tasks of a sweep.
@@ -40,7 +42,7 @@ pub(crate) const TASKS: u32 = 4;
 const UNLUCKY: u32 = 1;
 
 /// The weight of each kind.
-const WEIGHTS: [(Kind, u32); 12] = [
+const WEIGHTS: [(Kind, u32); 13] = [
     (Kind::Short, 40),
     (Kind::Failing, 12),
     (Kind::HardwareFailure, 8),
@@ -53,6 +55,7 @@ const WEIGHTS: [(Kind, u32); 12] = [
     (Kind::Needing, 10),
     (Kind::NeedingEach, 6),
     (Kind::GoingOn, 6),
+    (Kind::Chained, 8),
 ];
 
 /// What its owner does with an active job.
@@ -111,6 +114,7 @@ impl Kind {
             Self::Needing => "needing",
             Self::NeedingEach => "needing-each",
             Self::GoingOn => "going-on",
+            Self::Chained => "chained",
         }
     }
 }
@@ -147,6 +151,7 @@ fn body(rng: &mut StdRng, id: Uuid, kind: Kind, notes: &str, kill: &str) -> Valu
     let (work, code) = match kind {
         Kind::Short | Kind::Steps | Kind::Needing | Kind::NeedingEach => (short, 0),
         Kind::GoingOn => (format!("{first}exit 75; fi; {short}"), 0),
+        Kind::Chained => (format!("{first}work 600; fi; {short}"), 0),
         Kind::Failing => (format!("{short}; echo 'ValueError: num_classes must be 20' >&2"), 3),
         Kind::HardwareFailure => (format!("{first}{XID}; exit 1; fi; {short}"), 0),
         Kind::Sweep => {
@@ -175,9 +180,19 @@ fn body(rng: &mut StdRng, id: Uuid, kind: Kind, notes: &str, kill: &str) -> Valu
     if kind.tasks().is_some() {
         body["array"] = json!({"indices": format!("0-{}", TASKS - 1), "max_parallel": 2});
     }
-    if kind == Kind::GoingOn {
-        body["restart"] = json!({"exit_codes": [75]});
-        // The service restarts it.
+    let restart = match kind {
+        Kind::GoingOn => Some(json!({"exit_codes": [75]})),
+        Kind::Chained => {
+            body["resources"]["time_hours"] = 0.005.into();
+            Some(
+                json!({"on": ["timeout", "node_failure", "boot_failure", "launch_failure", "infrastructure"], "prequeue": true}),
+            )
+        }
+        _ => None,
+    };
+    if let Some(restart) = restart {
+        body["restart"] = restart;
+        // Slurm does not requeue it.
         body.as_object_mut().and_then(|body| body.remove("use_requeue"));
     }
     if kind == Kind::Steps {

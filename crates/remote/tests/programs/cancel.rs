@@ -55,7 +55,11 @@ fn a_name_stands_for_all_jobs_that_have_it() {
         ..Cancel::default()
     };
     assert_eq!(site.run(&cancel), Canceled { refused: None });
-    assert_eq!(site.read("scancel.calls"), "7 9 11\n", "each once, and all in one call");
+    assert_eq!(
+        site.read("scancel.calls"),
+        "9 7 11\n",
+        "each once, all in one call, and a name before the jobs of which only the id is known"
+    );
 }
 
 #[test]

@@ -95,6 +95,7 @@ impl Site {
                 owner,
                 image: job.image.clone(),
                 task,
+                after: born.after,
                 executed: false,
                 state: None,
                 exit: None,

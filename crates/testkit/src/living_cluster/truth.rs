@@ -18,6 +18,8 @@ pub struct TrueJob {
     pub image: Option<String>,
     /// The task of that job.
     pub task: u32,
+    /// The Slurm job that queued it ahead.
+    pub after: Option<u32>,
     /// Its batch script held the claim and ran the program.
     pub executed: bool,
     /// None while it is in Slurm.

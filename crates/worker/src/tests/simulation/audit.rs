@@ -165,18 +165,21 @@ fn verdict(job: &Job, sent: &Sent, truth: &Truth) -> Option<String> {
 
 /// A job goes on after a time limit or a preemption if its policy says so, and only then.
 fn restarts(job: &Job, sent: &Sent, truth: &Truth) -> Option<&'static str> {
+    let is_listed = |run: &TrueJob| match run.state {
+        Some(SlurmState::Timeout) => job.spec.restart.on.contains(&RestartCause::Timeout),
+        Some(SlurmState::Preempted) => job.spec.restart.on.contains(&RestartCause::Preempted),
+        _ => false,
+    };
     let interrupted = |run: &&TrueJob| {
-        let listed = match run.state {
-            Some(SlurmState::Timeout) => RestartCause::Timeout,
-            Some(SlurmState::Preempted) => RestartCause::Preempted,
-            _ => return false,
-        };
-        job.spec.restart.on.contains(&listed)
-            && !run.lost
-            && !matches!(run.word, Some(Word::Success | Word::Failure))
+        is_listed(run) && !run.lost && !matches!(run.word, Some(Word::Success | Word::Failure))
     };
     let name = job.attempt.as_ref().map(|attempt| attempt.token.as_str());
     let own = || truth.jobs.values().filter(|run| run.owner == Some(job.id.get()) && run.executed);
+    if own().filter_map(|run| truth.jobs.get(&run.after?)).any(|before| !is_listed(before)) {
+        return Some(
+            "an attempt that was queued ahead ran, and the one before had not ended as the policy lists",
+        );
+    }
     let (last, before): (Vec<_>, Vec<_>) = own().partition(|run| Some(run.name.as_str()) == name);
     let is_used_up = job.message.contains("Not restarted") || job.spec.restart.max_total_seconds.is_some();
     if matches!(job.status, Status::Error | Status::Canceled)
