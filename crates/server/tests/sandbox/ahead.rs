@@ -132,10 +132,13 @@ fn no_secret_reaches_the_controller_with_an_attempt_that_is_queued_ahead() {
     let spool = service.sandbox.admin(&["scontrol", "show", "config"]);
     let line = spool.lines().find(|line| line.starts_with("StateSaveLocation")).unwrap();
     let spool = line.split('=').nth(1).unwrap().trim();
-    let kept = service.sandbox.admin(&["grep", "-rlF", &format!("tao-job-{id}-r2"), spool]);
-    assert!(!kept.is_empty(), "the scripts and environments of jobs are kept in {spool}");
-    let found = service.sandbox.admin(&["sh", "-c", &format!("grep -rlF hunter2-ahead {spool} || true")]);
-    assert_eq!(found, "");
+    let files_with =
+        |text: &str| service.sandbox.admin(&["sh", "-c", &format!("grep -rlF -e {text} {spool} || true")]);
+    // The controller keeps the scripts and the environments of jobs there. It writes its list of jobs now and then.
+    until("the controller to keep it", Duration::from_mins(2), || {
+        !files_with(&format!("tao-job-{id}-r2")).is_empty()
+    });
+    assert_eq!(files_with("hunter2-ahead"), "");
     service.post(&format!("/jobs/{id}/cancel"), "");
     assert_eq!(service.wait_ended(&id)["status"], "Canceled");
 }
