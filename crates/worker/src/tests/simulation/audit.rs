@@ -66,10 +66,19 @@ pub(super) fn audit(store: &MemoryStore, site: &LivingCluster, sent_jobs: &[Sent
                 finality(&events, sent, again_with(job, &stored, sent_jobs)).into_iter().for_each(&mut say);
                 site.truth(|truth| needs(job, &stored, store, truth)).into_iter().for_each(&mut say);
                 site.truth(|truth| lines(job, &events, truth)).into_iter().for_each(&mut say);
+                site.truth(|truth| left_in_slurm(job, truth)).into_iter().for_each(&mut say);
             }
         }
     }
     found
+}
+
+/// Of a job that has ended, Slurm has nothing any more.
+fn left_in_slurm(job: &Job, truth: &Truth) -> Option<String> {
+    let mut own = truth.jobs.values().filter(|one| one.owner == Some(job.id.get()));
+    let left = own.find(|one| one.state.is_none() && !truth.is_beyond_bound(&one.name));
+    left.filter(|_| job.phase == Phase::Ended)
+        .map(|left| format!("it has ended, and Slurm still has {}", left.name))
 }
 
 /// The jobs that convert images have ended, and each is told as it ended.
