@@ -1,6 +1,7 @@
-//! Pipelines on a real Slurm: each branch of success, failure and cancellation.
+//! Pipelines on a real Slurm: each branch of success, failure, cancellation and a node that fails.
 
 use serde_json::{Value, json};
+use test_case::test_case;
 
 use crate::{
     ending::command,
@@ -101,6 +102,30 @@ fn after_a_failure_the_alarm_and_the_clean_up_run_and_a_retry_goes_on_from_there
     assert_eq!(service.post(&format!("/pipelines/{id}/retry"), "").status, 202);
     let done = ended(&service, &id);
     are(&done, ["Done", "Done", "Done", "Done", "Done"]);
+}
+
+#[test_case(1, ["Done", "Done", "Done", "skipped", "Done"] ; "it is retried")]
+#[test_case(0, ["Done", "Error", "skipped", "Done", "Done"] ; "it is not retried")]
+fn a_node_fails_under_the_training(max_retries: u32, expected: [&str; 5]) {
+    let service = Service::start_with(&[("TAO_SLURM_RETRY_WAIT", "1s")]);
+    let mut pipeline = nightly(&format!("{TRAIN}; if mkdir \"$own/first\"; then sleep 600; else true; fi"));
+    pipeline["jobs"]["train"]["use_requeue"] = false.into();
+    pipeline["jobs"]["train"]["retry"] = json!({"max_retries": max_retries});
+    let id = submit(&service, &pipeline);
+    let mut train = String::new();
+    until("the training to begin", std::time::Duration::from_mins(3), || {
+        train = member(&read(&service, &id), "train")["id"].as_str().unwrap().to_owned();
+        service.sandbox.try_login("login1", &format!("test -d {BASE}/results/{train}/first")).is_ok()
+    });
+    let running = service.wait(&train, "its node", |s| s["nodes"][0].is_string());
+    let dead = ["node01-dead", "node02-dead", "node03-dead", "node04-dead"]
+        .into_iter()
+        .find(|fault| fault.starts_with(running["nodes"][0].as_str().unwrap()));
+    let _dead = service.sandbox.fault(dead.unwrap_or_else(|| panic!("{running}")));
+    let ended = ended(&service, &id);
+    are(&ended, expected);
+    let attempts = service.get(&format!("/jobs/{train}/attempts")).json();
+    assert_eq!(attempts["attempts"][0]["slurm_state"], "NODE_FAIL", "{attempts}");
 }
 
 #[test]
