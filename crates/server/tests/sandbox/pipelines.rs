@@ -1,5 +1,7 @@
 //! Pipelines on a real Slurm: each branch of success, failure, cancellation and a node that fails.
 
+mod shapes;
+
 use serde_json::{Value, json};
 use test_case::test_case;
 
@@ -51,6 +53,23 @@ fn ended(service: &Service, id: &str) -> Value {
 
 fn member<'a>(pipeline: &'a Value, name: &str) -> &'a Value {
     pipeline["jobs"].as_array().unwrap().iter().find(|job| job["name"] == name).unwrap()
+}
+
+/// The id of a job, when it has made a file in its directory.
+fn begun(service: &Service, pipeline: &str, name: &str, file: &str) -> String {
+    let id = member(&read(service, pipeline), name)["id"].as_str().unwrap().to_owned();
+    until("the work to begin", std::time::Duration::from_mins(3), || {
+        service.sandbox.try_login("login1", &format!("test -e {BASE}/results/{id}/{file}")).is_ok()
+    });
+    id
+}
+
+/// The fault that takes the power of the last node of a job.
+fn power_of(service: &Service, id: &str) -> &'static str {
+    let running = service.wait(id, "its nodes", |s| s["nodes"][0].is_string());
+    let node = running["nodes"].as_array().unwrap().last().unwrap().as_str().unwrap().to_owned();
+    let faults = ["node01-dead", "node02-dead", "node03-dead", "node04-dead"];
+    faults.into_iter().find(|fault| fault.starts_with(&node)).unwrap()
 }
 
 fn states(pipeline: &Value) -> Vec<(String, String)> {
@@ -112,16 +131,8 @@ fn a_node_fails_under_the_training(max_retries: u32, expected: [&str; 5]) {
     pipeline["jobs"]["train"]["use_requeue"] = false.into();
     pipeline["jobs"]["train"]["retry"] = json!({"max_retries": max_retries});
     let id = submit(&service, &pipeline);
-    let mut train = String::new();
-    until("the training to begin", std::time::Duration::from_mins(3), || {
-        train = member(&read(&service, &id), "train")["id"].as_str().unwrap().to_owned();
-        service.sandbox.try_login("login1", &format!("test -d {BASE}/results/{train}/first")).is_ok()
-    });
-    let running = service.wait(&train, "its node", |s| s["nodes"][0].is_string());
-    let dead = ["node01-dead", "node02-dead", "node03-dead", "node04-dead"]
-        .into_iter()
-        .find(|fault| fault.starts_with(running["nodes"][0].as_str().unwrap()));
-    let _dead = service.sandbox.fault(dead.unwrap_or_else(|| panic!("{running}")));
+    let train = begun(&service, &id, "train", "first");
+    let _dead = service.sandbox.fault(power_of(&service, &train));
     let ended = ended(&service, &id);
     are(&ended, expected);
     let attempts = service.get(&format!("/jobs/{train}/attempts")).json();
