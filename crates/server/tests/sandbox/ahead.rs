@@ -6,13 +6,14 @@ use serde_json::{Value, json};
 use test_case::test_case;
 
 use crate::{
+    bars::size,
     ending::{command, held},
-    restarts::{attempts, counting},
+    restarts::{attempts, counting, goal, link},
     service::{Service, until},
 };
 
-/// A job that goes on over its time limits of twelve seconds.
-fn chained(to: u32) -> Value {
+/// A job that goes on over its time limits.
+fn chained(to: u64) -> Value {
     let mut job = counting(to, &json!({"on": ["timeout"], "prequeue": true}));
     job["resources"]["num_nodes"] = 1.into();
     job["resources"]["gpus_per_node"] = 0.into();
@@ -35,16 +36,16 @@ fn results(service: &Service, id: &str) -> String {
 #[test]
 fn a_chain_of_time_limits_goes_through_while_the_service_is_away() {
     let mut service = Service::start();
-    let id = service.submit(&chained(36));
+    let id = service.submit(&chained(goal()));
     service.wait(&id, "running", |s| s["status"] == "Running");
     let next = format!("tao-job-{id}-r2 PENDING");
     until("its next attempt", Duration::from_mins(1), || queued(&service, &id).contains(&next));
     service.stop();
     until("the end of the chain", Duration::from_mins(5), || queued(&service, &id).is_empty());
     let dir = results(&service, &id);
-    assert_eq!(service.sandbox.login(&format!("cat {dir}/saved")).trim(), "36");
+    assert_eq!(service.sandbox.login(&format!("cat {dir}/saved")).trim(), goal().to_string());
     let starts = service.sandbox.login(&format!("cat {dir}/starts"));
-    assert!(starts.lines().count() >= 3, "{starts}");
+    assert!(starts.lines().count() as u64 >= size(3, 5), "{starts}");
     service.spawn();
     let ended = service.wait_ended(&id);
     assert_eq!(ended["status"], "Done", "{ended}");
@@ -59,7 +60,7 @@ fn a_chain_of_time_limits_goes_through_while_the_service_is_away() {
 #[test]
 fn the_service_adopts_the_attempt_that_already_waits() {
     let service = Service::start();
-    let id = service.submit(&chained(18));
+    let id = service.submit(&chained(link() * 3 / 2));
     let ended = service.wait_ended(&id);
     assert_eq!((&ended["status"], &ended["attempt"]), (&json!("Done"), &json!(2)), "{ended}");
     let rows =
@@ -106,7 +107,7 @@ fn a_cancellation_takes_the_next_attempt_first() {
 #[test]
 fn a_job_that_is_paused_goes_on_under_a_number_of_its_own() {
     let service = Service::start();
-    let id = service.submit(&chained(20));
+    let id = service.submit(&chained(link() * 5 / 3));
     let next = format!("tao-job-{id}-r2 PENDING");
     until("its next attempt", Duration::from_mins(1), || queued(&service, &id).contains(&next));
     assert_eq!(service.post(&format!("/jobs/{id}/pause"), "").status, 202);

@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::{cluster::Sandbox, ending::command, service::Service};
 
 /// The size for the short or for the full form.
-fn size(short: u64, full: u64) -> u64 {
+pub(crate) fn size(short: u64, full: u64) -> u64 {
     if env::var_os("TAO_SLURM_FULL_BARS").is_some_and(|on| on == "1") { full } else { short }
 }
 

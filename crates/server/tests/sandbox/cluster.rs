@@ -17,10 +17,10 @@ impl Sandbox {
     pub(crate) fn find() -> Self {
         let own = concat!(env!("CARGO_MANIFEST_DIR"), "/../../.sandbox");
         let mut dir = env::var_os("SANDBOX_DIR").unwrap_or_else(|| own.into());
-        // With two concurrent tests, each has its own cluster: `ci/test`, .config/nextest.toml.
-        let is = |key: &str, value: &str| env::var_os(key).is_some_and(|found| found == value);
-        if is("NEXTEST_TEST_GROUP", "two-clusters") && is("NEXTEST_TEST_GROUP_SLOT", "1") {
-            dir.push("-second");
+        // With concurrent tests, each has its own cluster: `ci/test`, .config/nextest.toml.
+        if env::var_os("NEXTEST_TEST_GROUP").is_some_and(|group| group == "clusters") {
+            let slot = env::var("NEXTEST_TEST_GROUP_SLOT").unwrap();
+            dir.push(["", "-second", "-third"][slot.parse::<usize>().unwrap()]);
         }
         let dir = PathBuf::from(dir);
         let text = fs::read_to_string(dir.join("env")).unwrap_or_else(|error| {
