@@ -7,6 +7,7 @@ use test_case::test_case;
 
 use crate::{
     bars::size,
+    cluster::Sandbox,
     ending::{command, held},
     restarts::{attempts, counting, goal, link},
     service::{Service, until},
@@ -68,10 +69,38 @@ fn the_service_adopts_the_attempt_that_already_waits() {
     until("accounting to know it", Duration::from_mins(1), || rows().lines().count() == 1);
 }
 
-#[test_case("true", "Done" ; "a success")]
-#[test_case("exit 7", "Error" ; "a failure of its own")]
-fn after_any_other_end_no_attempt_is_left(program: &str, status: &str) {
+/// Slurm deletes the jobs whose dependency can never be satisfied, until this is dropped.
+struct Killing<'a>(&'a Sandbox);
+
+impl<'a> Killing<'a> {
+    fn start(sandbox: &'a Sandbox) -> Self {
+        sandbox.admin(&[
+            "sh",
+            "-ec",
+            "echo DependencyParameters=kill_invalid_depend >>/etc/slurm/slurm.conf; scontrol reconfigure",
+        ]);
+        let set = sandbox.admin(&["scontrol", "show", "config"]);
+        assert!(set.contains("= kill_invalid_depend"), "{set}");
+        Self(sandbox)
+    }
+}
+
+impl Drop for Killing<'_> {
+    fn drop(&mut self) {
+        self.0.admin(&[
+            "sh",
+            "-ec",
+            "sed -i /^DependencyParameters=/d /etc/slurm/slurm.conf; scontrol reconfigure",
+        ]);
+    }
+}
+
+#[test_case("true", "Done", false ; "a success")]
+#[test_case("true", "Done", true ; "a success with kill_invalid_depend")]
+#[test_case("exit 7", "Error", false ; "a failure of its own")]
+fn after_any_other_end_no_attempt_is_left(program: &str, status: &str, kills: bool) {
     let service = Service::start();
+    let _killing = kills.then(|| Killing::start(&service.sandbox));
     let mut job = held(program);
     job["restart"] = json!({"on": ["timeout"], "prequeue": true});
     let id = service.submit(&job);
