@@ -21,7 +21,7 @@ use component::Table;
 use launcher::Start;
 
 pub use chain::Chain;
-pub use component::{Component, Container, Log, OnWarning, Place, begin_mark};
+pub use component::{BEGIN_MARK, Component, Container, Log, OnWarning, Place};
 pub use conversion::conversion;
 pub use directives::Directives;
 pub use env_file::{env_text, is_of_bash, is_of_hooks};

@@ -64,7 +64,7 @@ pub fn plan_submission(
             tao_command(job, &paths, network_arch.as_str(), action.as_str())
         }
         Work::Command { text } => {
-            let (file, argv) = command(&MAIN.parse()?, text, &state_dir, job.spec.array.is_some())?;
+            let (file, argv) = command(&MAIN.parse()?, text, &state_dir)?;
             files.push(file);
             argv
         }

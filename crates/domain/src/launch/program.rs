@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use remote::{
     Component, Container, Kind, Log, Nodes, OnWarning, Place, StagedFile, Value,
     launcher::PerNode,
-    script::{begin_mark, is_of_hooks},
+    script::{BEGIN_MARK, is_of_hooks},
 };
 use slurm::{ComponentName, EnvKey, InvalidName, RemotePath, RunTime};
 
@@ -102,7 +102,7 @@ pub(super) fn several(
             (false, true) => Kind::With,
             (false, false) => Kind::Step,
         };
-        let (file, argv) = command(&job.name, &job.text, state_dir, false)?;
+        let (file, argv) = command(&job.name, &job.text, state_dir)?;
         files.push(file);
         program.components.push(Component {
             name: job.name.clone(),
@@ -125,7 +125,6 @@ pub(super) fn command(
     component: &ComponentName,
     text: &str,
     state_dir: &RemotePath,
-    is_array: bool,
 ) -> Result<(StagedFile, Vec<String>), StagingError> {
     let path = state_dir.join(&if component.as_str() == MAIN {
         "command.sh".to_owned()
@@ -135,8 +134,7 @@ pub(super) fn command(
     let argv = ["bash", "-euo", "pipefail", path.as_str()].map(str::to_owned).to_vec();
     // The warning signal before a time limit must not end a command that does not handle it. The trap is on the first line, so
     // that the shell's messages have the line numbers of the command's text.
-    let begun = begin_mark(component, state_dir, is_array)?;
-    let bytes = format!("trap '' USR1; {begun}; {text}").into_bytes();
+    let bytes = format!("trap '' USR1; {BEGIN_MARK}; {text}").into_bytes();
     Ok((StagedFile { path, mode: 0o644, bytes }, argv))
 }
 

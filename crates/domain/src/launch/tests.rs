@@ -90,8 +90,7 @@ fn all_variables_of_a_job_are_in_one_private_file() {
 fn a_command_on_the_node_keeps_its_lines_and_meets_our_scancel() {
     let submission = submission(&command_job(), &cluster());
     let text = String::from_utf8(file(&submission, "/command.sh").bytes.clone()).unwrap();
-    let begun = "true 2>/dev/null >/lustre/tao/state/00000000-0000-0000-0000-000000000001/1/begun.main.\"${SLURM_NODEID-}\" || :";
-    assert_eq!(text, format!("trap '' USR1; {begun}; true"));
+    assert_eq!(text, format!("trap '' USR1; {}; true", remote::script::BEGIN_MARK));
     assert!(script(&command_job(), &cluster()).contains("\n_tao_add_scancel\n"));
 }
 
@@ -194,7 +193,6 @@ fn steps_and_services_are_rows_of_the_table_in_order() {
         assert!(text.contains(part), "{part}: {text}");
     }
     let staged = file(&submission(&job, &cluster), "/1/command-score.sh").bytes.clone();
-    let begun = "trap '' USR1; true 2>/dev/null >/lustre/tao/state/00000000-0000-0000-0000-000000000001/1/begun.score.";
-    let staged = String::from_utf8(staged).unwrap();
-    assert!(staged.starts_with(begun) && staged.ends_with("; score $MODEL_HOST"), "{staged}");
+    assert!(text.contains("_tao_begun=\"$_tao_state\"/begun.score"), "{text}");
+    assert!(String::from_utf8(staged).unwrap().ends_with("; score $MODEL_HOST"));
 }

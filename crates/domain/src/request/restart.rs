@@ -32,8 +32,8 @@ pub struct RestartRequest {
     /// after a failure the wait that the service is configured with.
     pub delay_seconds: Option<u32>,
     /// Whether each attempt queues the next one in Slurm when it begins, so that the job goes on while the service is away. Slurm starts the
-    /// next attempt after a time limit, a preemption or one of `exit_codes`, and deletes it if the job succeeds. Needs `timeout` in `on`; not for
-    /// arrays, and without `delay_seconds`. Default: false.
+    /// next attempt after a time limit, a preemption or one of `exit_codes`, and deletes it if the job succeeds. Needs `timeout` in `on`, which gets `launch_failure` as
+    /// well: Slurm may lose an attempt that waits. Not for arrays, and without `delay_seconds`. Default: false.
     pub prequeue: Option<bool>,
 }
 
@@ -144,6 +144,10 @@ impl Restart {
         restart.delay_seconds =
             asked.delay_seconds.map(|delay| faults.within("/restart/delay_seconds", delay, 0..=86_400));
         restart.prequeue = asked.prequeue.unwrap_or(false);
+        if restart.prequeue {
+            // A controller may lose an attempt that waits.
+            restart.on.insert(RestartCause::LaunchFailure);
+        }
         if restart.prequeue && !restart.on.contains(&RestartCause::Timeout) {
             let detail =
                 "needs `timeout` in restart.on: the attempt that is queued ahead goes on after a time limit";

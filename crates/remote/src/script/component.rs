@@ -88,7 +88,7 @@ pub enum Log {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnWarning {
     /// It kills the program, which is the system's default: a shell cannot trap a signal that was ignored at its start. The
-    /// program handles it itself and then runs [`begin_mark`]; without that it gets no warning.
+    /// program handles it itself and then runs [`BEGIN_MARK`]; without that it gets no warning.
     #[default]
     Default,
     /// None; a program with a handler gets the warning.
@@ -96,16 +96,8 @@ pub enum OnWarning {
 }
 
 /// A shell command for the program of a component: from now on it can be warned. Without room for the mark there is no warning.
-pub fn begin_mark(
-    component: &ComponentName,
-    state_dir: &RemotePath,
-    is_array: bool,
-) -> Result<String, ScriptError> {
-    let state = quoted("the state directory", state_dir.as_str())?;
-    let state = if is_array { format!("{state}/tasks/\"$TAO_TASK\"") } else { state };
-    // Not `:`, a special builtin: with POSIXLY_CORRECT its failed redirection would end the shell.
-    Ok(format!("true 2>/dev/null >{state}/begun.{component}.\"${{SLURM_NODEID-}}\" || :"))
-}
+// Not `:`, a special builtin: with POSIXLY_CORRECT its failed redirection would end the shell.
+pub const BEGIN_MARK: &str = "true 2>/dev/null >\"${_tao_begun:-/dev/null/}.${SLURM_NODEID-}\" || :";
 
 impl Component {
     /// A step on all nodes of a job, one task on each, on the nodes themselves.
@@ -245,6 +237,7 @@ impl Component {
         for (key, value) in variables {
             second.push(format!("{key}={}", value.word()?));
         }
+        second.push(format!("_tao_begun=\"$_tao_state\"/begun.{}{}", self.name, start.suffix));
         if start.records {
             second.push(format!("_tao_failed=\"$_tao_state\"/failed.{}{}", self.name, start.suffix));
             second.push(format!("_tao_last={}", u8::from(!start.restarts)));

@@ -8,7 +8,10 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use remote::{BatchScript, script::Chain};
+use remote::{
+    BatchScript,
+    script::{BEGIN_MARK, Chain},
+};
 use slurm::RunTime;
 use test_case::test_case;
 
@@ -131,6 +134,7 @@ fn what_cannot_be_queued_ahead_is_left_to_the_service() {
 
 #[test_case("TIMEOUT", None => true; "a time limit")]
 #[test_case("TIMEOUT", Some(143) => true; "a time limit that the script has seen come")]
+#[test_case("TIMEOUT", Some(0) => false; "a success whose end Slurm has not seen")]
 #[test_case("FAILED", Some(75) => true; "an exit code of the policy")]
 #[test_case("FAILED", Some(1) => false; "a failure of its own")]
 #[test_case("FAILED", None => false; "a failure without a record")]
@@ -186,6 +190,37 @@ fn accounting_is_asked_if_the_controller_does_not_know_the_job(told: &str, accou
     fs::write(node.file("told"), told).unwrap();
     fs::write(node.file("accounted"), accounted).unwrap();
     next(&node, &script).status.code() == Some(0)
+}
+
+#[test]
+fn an_attempt_that_slurm_starts_again_returns_its_code() {
+    let node = Node::new();
+    let script = chained(&node, &["touch", node.path("ran").as_ref()]);
+    ended(&node, 5 * MINUTE, "TIMEOUT", None);
+    assert_eq!(next(&node, &script).status.code(), Some(0));
+    // Slurm and accounting do not know the one before any more.
+    for file in ["told", "ran"] {
+        fs::remove_file(node.file(file)).unwrap();
+    }
+    let output = next(&node, &script);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(stderr(&output).contains("Slurm has started this run of it before"), "{}", stderr(&output));
+    assert!(!node.has("ran"));
+}
+
+#[test]
+fn each_attempt_can_be_warned() {
+    let node = Node::new();
+    let script = chained(&node, &["bash", "-c", BEGIN_MARK]);
+    ended(&node, 5 * MINUTE, "TIMEOUT", None);
+    assert_eq!(next(&node, &script).status.code(), Some(0));
+    let begun = |no: u32| {
+        let files = fs::read_dir(node.file(&format!("state/{no}"))).unwrap();
+        files
+            .filter(|file| file.as_ref().unwrap().file_name().to_string_lossy().starts_with("begun.main."))
+            .count()
+    };
+    assert_eq!((begun(1), begun(2)), (0, 1));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::{
 
 use remote::{
     BatchScript, Component, Container, Kind, Log, Nodes, OnWarning, Place, Value,
-    script::{is_of_bash, is_of_hooks},
+    script::{BEGIN_MARK, is_of_bash, is_of_hooks},
 };
 use slurm::EnvKey;
 use test_case::test_case;
@@ -210,7 +210,7 @@ fn every_name_that_is_not_bashs_own_can_be_given() {
 #[test_case(2, OnWarning::Default ; "of a command on two nodes")]
 fn a_marker_that_cannot_be_written_ends_no_program_in_posix_mode(nodes: u32, on_warning: OnWarning) {
     let node = Node::new();
-    let own_mark = if on_warning == OnWarning::Default { node.begin() } else { ":".to_owned() };
+    let own_mark = if on_warning == OnWarning::Default { BEGIN_MARK } else { ":" };
     let script = node.script(&["bash", "-c", &format!("{own_mark}; echo begun")]);
     let mut script = on_nodes(script, nodes);
     script.components[0].on_warning = on_warning;

@@ -6,7 +6,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use remote::{BatchScript, OnWarning};
+use remote::{BatchScript, OnWarning, script::BEGIN_MARK};
 use slurm::RunTime;
 use test_case::test_case;
 
@@ -83,10 +83,8 @@ fn at_its_limit_a_program_has_time_to_put_its_work_in_order() {
 #[test]
 fn before_its_limit_a_program_is_warned_once() {
     let node = Node::new();
-    let text = format!(
-        "trap 'echo warned' USR1; {}; for i in {{1..60}}; do sleep 0.1; done; echo done",
-        node.begin()
-    );
+    let text =
+        format!("trap 'echo warned' USR1; {BEGIN_MARK}; for i in {{1..60}}; do sleep 0.1; done; echo done");
     let mut script = limited(&node, 300, &["bash", "-c", &text]);
     script.soft_timeout = RunTime::from_seconds(3);
     script.directives.warning_seconds = 1;
@@ -101,7 +99,7 @@ fn before_its_limit_a_program_is_warned_once() {
 fn slurms_own_warning_is_passed_on_and_the_program_goes_on() {
     let node = Node::new();
     let text =
-        format!("trap 'echo warned' USR1; {}; kill -USR1 $BATCH; sleep 1; echo done; exit 3", node.begin());
+        format!("trap 'echo warned' USR1; {BEGIN_MARK}; kill -USR1 $BATCH; sleep 1; echo done; exit 3");
     let output = node.run(&node.script(&["bash", "-c", &text]), 42, 0);
     assert_eq!(String::from_utf8_lossy(&output.stdout), "warned\ndone\n", "{}", stderr(&output));
     assert_eq!(output.status.code(), Some(3));
@@ -114,7 +112,7 @@ fn slurms_own_warning_is_passed_on_and_the_program_goes_on() {
 fn a_warning_waits_until_the_program_has_begun(on_warning: OnWarning, nodes: u32) {
     let node = Node::new();
     fs::write(node.file("setup"), "").unwrap();
-    let begin = if on_warning == OnWarning::Default { node.begin() } else { ":".to_owned() };
+    let begin = if on_warning == OnWarning::Default { BEGIN_MARK } else { ":" };
     // bash cannot handle a signal that was ignored at its start.
     let text = match on_warning {
         OnWarning::Default => {

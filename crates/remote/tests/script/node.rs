@@ -13,11 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use remote::{
-    BatchScript, Component, Directives,
-    launcher::PerNode,
-    script::{begin_mark, env_text},
-};
+use remote::{BatchScript, Component, Directives, launcher::PerNode, script::env_text};
 use slurm::{EnvKey, RemotePath, RunTime};
 
 use plain::{plain_directives, plain_script};
@@ -161,11 +157,6 @@ impl Node {
             vars.iter().map(|(key, value)| (key.parse().unwrap(), *value)).collect();
         let text = env_text(vars.iter().map(|(key, value)| (key, *value))).unwrap();
         fs::write(self.file("env"), text).unwrap();
-    }
-
-    /// What a program runs once it handles its warning.
-    pub(crate) fn begin(&self) -> String {
-        begin_mark(&"main".parse().unwrap(), &self.path("state"), false).unwrap()
     }
 
     pub(crate) fn command(&self, script: &BatchScript, job: u32, restart: u32) -> Command {

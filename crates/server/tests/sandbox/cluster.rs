@@ -19,8 +19,8 @@ impl Sandbox {
         let mut dir = env::var_os("SANDBOX_DIR").unwrap_or_else(|| own.into());
         // With concurrent tests, each has its own cluster: `ci/test`, .config/nextest.toml.
         if env::var_os("NEXTEST_TEST_GROUP").is_some_and(|group| group == "clusters") {
-            let slot = env::var("NEXTEST_TEST_GROUP_SLOT").unwrap();
-            dir.push(["", "-second", "-third"][slot.parse::<usize>().unwrap()]);
+            let slot = env::var_os("NEXTEST_TEST_GROUP_SLOT").unwrap();
+            dir.push(["", "-second", "-third"][slot.to_str().unwrap().parse::<usize>().unwrap()]);
         }
         let dir = PathBuf::from(dir);
         let text = fs::read_to_string(dir.join("env")).unwrap_or_else(|error| {

@@ -173,7 +173,7 @@ fn script(text: &str) -> Script {
 fn chain(text: &str) -> Chain {
     let causes = text.lines().find_map(|line| line.strip_prefix("readonly _tao_causes=")).unwrap_or_default();
     Chain {
-        decides: text.contains("  if ! _tao_goes_on; then\n") && text.contains("\n    exit 113\n"),
+        decides: text.contains("\n  elif ! _tao_goes_on; then\n") && text.contains("\n    exit 113\n"),
         after_timeout: causes.contains("TIMEOUT"),
         after_preemption: causes.contains("PREEMPTED"),
     }

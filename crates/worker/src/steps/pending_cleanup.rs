@@ -145,10 +145,11 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
 /// stays open, because it may be submitted again.
 fn given_up(job: &Job) -> Option<RemotePath> {
     let attempt = job.attempt.as_ref().filter(|attempt| attempt.fence.newest > 0)?;
-    let is_over = job.desired != DesiredState::Run && (job.status.is_final() || job.phase == Phase::Paused);
+    let has_ended = job.status.is_final() || job.phase == Phase::Paused;
     if attempt.slurm_id.is_some() {
-        return job.state_ahead().filter(|_| is_over);
+        return job.state_ahead().filter(|_| has_ended);
     }
+    let is_over = has_ended && job.desired != DesiredState::Run;
     let paths = JobPaths::new(&attempt.job_dir, job.id).ok().filter(|_| is_over);
     paths?.state(attempt).ok()
 }

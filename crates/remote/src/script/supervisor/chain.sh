@@ -22,12 +22,21 @@ _tao_end_before() {
   told=$'\n'$(timeout 60 sacct -X -n -P -j "$1" -o JobName,State 2>/dev/null </dev/null)
   if [[ $told =~ $'\n'"$name|"([A-Z_]+) ]]; then echo "${BASH_REMATCH[1]}"; fi
 }
-# Whether this attempt is to run: the one before was no short one, it ended as the restart policy lists, and time is left. The service
+# Reads how long the job has run before an attempt. $1: its state directory.
+_tao_reads_used() {
+  [ -f "$1/used" ] || return 1
+  read -r -d '' -n 400 _tao_used _ <"$1/used"
+  [[ $_tao_used =~ ^[0-9]+$ ]]
+}
+# Whether this attempt is to run: the one before was not short, it ended as the restart policy lists, and time is left. The service
 # decides about every other end.
 _tao_goes_on() {
   local id end began ended least=10
   id=$(readlink -- "$_tao_before/run")
-  [[ $id =~ ^[1-9][0-9]*$ ]] && _tao_reads_before "$id" started || return 1
+  [[ $id =~ ^[1-9][0-9]*$ ]] || return 1
+  # Its work is done, whatever Slurm says: a controller that was away at its end lets its time run out.
+  if _tao_reads_before "$id" exit && [ "$_tao_word" = 0 ]; then return 1; fi
+  _tao_reads_before "$id" started || return 1
   began=$_tao_word ended=$(printf '%(%s)T' -1)
   end=$(_tao_end_before "$id")
   if [ "${end:-FAILED}" = FAILED ]; then
@@ -36,9 +45,7 @@ _tao_goes_on() {
     if [ "$end" != 124 ]; then least=60; elif _tao_reads_before "$id" limited; then end=TIMEOUT; fi
   fi
   [[ $ended =~ ^[0-9]+$ && " $_tao_causes " == *" $end "* ]] && ((ended - began >= least)) || return 1
-  [ -f "$_tao_before/used" ] || return 1
-  read -r -d '' -n 400 _tao_used _ <"$_tao_before/used"
-  [[ $_tao_used =~ ^[0-9]+$ ]] || return 1
+  _tao_reads_used "$_tao_before" || return 1
   # The time in the queue is not known, so the attempt before has used all its time at most.
   ((_tao_used += ended - began < _tao_wall ? ended - began : _tao_wall, _tao_most - _tao_used >= 10))
 }
@@ -60,7 +67,10 @@ _tao_queue_next() {
 }
 if (($#)); then
   readonly _tao_before=${_tao_state%/*}/$((_tao_no - 1))
-  if ! _tao_goes_on; then
+  # A controller that has lost its last seconds starts it again: then it has decided before.
+  if [ "$(readlink -- "$_tao_state/run")" = "$SLURM_JOB_ID" ]; then
+    _tao_reads_used "$_tao_state"
+  elif ! _tao_goes_on; then
     echo "tao-slurm: attempt $_tao_no has nothing to do: the one before has not ended as the restart policy lists" >&2
     exit 113
   fi
