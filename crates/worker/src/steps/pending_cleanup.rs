@@ -195,6 +195,13 @@ mod tests {
         assert_eq!(dir(&paused), of_first(&paused));
         assert_eq!(dir(&sent(DesiredState::Cancel)), None, "it is not over");
         assert_eq!(dir(&sent(DesiredState::Run).canceled_locally(T0)), None, "refused, it may stay as it is");
+        let mut chained = sent(DesiredState::Run);
+        chained.spec.restart.prequeue = true;
+        chained.attempt.as_mut().unwrap().slurm_id = slurm::SlurmJobId::new(7);
+        assert_eq!(dir(&chained), None, "it goes on");
+        chained.status = Status::Error;
+        let of_second = format!("/lustre/tao/state/{}/2", chained.id);
+        assert_eq!(dir(&chained), Some(of_second), "what it has queued ahead");
         let mut unsent = paused;
         unsent.attempt.as_mut().unwrap().fence = domain::SubmitFence::default();
         assert_eq!(dir(&unsent), None);
