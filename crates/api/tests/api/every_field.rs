@@ -53,7 +53,7 @@ fn requests() -> [Value; 8] {
                 "delay_seconds": 60,
             },
         }),
-        json!({"command": "true", "restart": {"on": ["timeout"], "prequeue": true}}),
+        json!({"command": "true", "restart": {"on": ["timeout", "launch_failure"], "prequeue": true}}),
         json!({
             "needs": [{"job": "0f8fad5b-d9cb-469f-a165-70867728950e", "when": "finished", "name": "first"}],
             "services": [{"name": "model", "command": "serve", "nodes": 1}],

@@ -137,6 +137,10 @@ rules! {
          "srun: error: Slurm job 82 has expired"],
         ["srun: error: Unable to create step for job 7: Requested node configuration is not available",
          "srun: error: Unable to create step for job 7: More processors requested than permitted"];
+    Infrastructure "ray-start": r"The current node timed out during startup\. This could happen because some of the raylet failed",
+        "Ray did not start on a node within its 30 seconds",
+        ["Exception: The current node timed out during startup. This could happen because some of the raylet failed to startup or the GCS has become overloaded."],
+        ["Error: Timed out waiting for other nodes to start."];
     Infrastructure "nccl": r"Watchdog caught collective operation timeout|ncclRemoteError|ncclSystemError|ncclInternalError|NCCL.*(?:unhandled system error|remote process exited or there was a network error)|NCCL WARN .*(?:timed? ?out|Connection (?:closed|reset)|ibv_\w+ failed|Cuda failure)|NCCL.*communicator was aborted",
         "NCCL lost its connection between the GPUs",
         ["[Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=4, OpType=ALLREDUCE, Timeout(ms)=1800000) ran for 1800123 milliseconds before timing out.",

@@ -92,13 +92,14 @@ while alive < nodes:
 "#;
 
 /// $1: the shell of the command, $2: the number of words for `ray start`, then these, then the command. The workers of a head that has
-/// gone would wait for it for a minute.
+/// gone would wait for it for a minute. Ray's own patience is 30 s, and it returns 0 if Ray does not start.
 const SYMMETRIC: &str = r#"IFS=" ." read -r _ _ major minor _ < <(ray --version)
 if ((major * 1000 + minor < 2054)); then
   echo "tao-slurm: ray symmetric-run needs Ray 2.54 or later" >&2
   exit 1
 fi
 export RAY_TMPDIR=/tmp/tao-ray-$SLURM_JOB_ID-$RAY_HEAD_PORT RAY_gcs_rpc_server_reconnect_timeout_s=10
+export RAY_SYMMETRIC_RUN_CLUSTER_WAIT_TIMEOUT=${RAY_SYMMETRIC_RUN_CLUSTER_WAIT_TIMEOUT:-$RAY_PATIENCE}
 rm -rf -- "$RAY_TMPDIR"
 mkdir -m 700 -- "$RAY_TMPDIR" || exit
 trap : TERM
@@ -106,7 +107,12 @@ address=$head:$RAY_HEAD_PORT
 start=("--num-cpus=${SLURM_CPUS_ON_NODE:-1}" "--num-gpus=$RAY_GPUS" "${@:3:$2}")
 ray symmetric-run "--address=$address" "--min-nodes=$RAY_NODES" "${start[@]}" -- bash -c "$1" "$address" "${@:3+$2}"
 code=$?
-if [ -f "$RAY_TMPDIR/code" ]; then read -r code <"$RAY_TMPDIR/code"; fi
+if [ -f "$RAY_TMPDIR/code" ]; then
+  read -r code <"$RAY_TMPDIR/code"
+elif ((SLURM_PROCID == 0)); then
+  echo "tao-slurm: ray symmetric-run did not start Ray, so the command did not run" >&2
+  code=1
+fi
 rm -rf -- "$RAY_TMPDIR"
 exit "$code"
 "#;
