@@ -12,7 +12,7 @@
 mod command;
 mod config;
 mod error;
-#[cfg(fuzzing)]
+#[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 mod host_port;
 mod keys;
