@@ -170,6 +170,24 @@ fn at_the_jobs_own_limit_it_goes_on() {
     assert_eq!(next(&node, &script).status.code(), Some(0));
 }
 
+#[test_case(&[r#"{"status": "RUNNING"}"#, r#"{"status": "SUCCESS", "kpi": {"loss": 1}}"#] => false; "a success")]
+#[test_case(&[r#"{"status":"FAILURE","message":"status: RUNNING"}"#] => false; "a failure")]
+#[test_case(&[r#"{"status":"SUCCESS"}"#, r#"{"status":"SKIPPED"}"#] => false; "another word after it")]
+#[test_case(&[r#"{"status":"SUCCESS"}"#, r#"{"status":"STARTED"}"#] => true; "of an attempt before that")]
+#[test_case(&[] => true; "nothing")]
+fn a_job_that_has_reported_its_end_is_not_repeated(lines: &[&str]) -> bool {
+    let node = Node::new();
+    let script = chained(&node, &["true"]);
+    ended(&node, 5 * MINUTE, "TIMEOUT", None);
+    let results = node.file("results/train");
+    fs::create_dir_all(results.join("old")).unwrap();
+    fs::write(results.join("old/status.json"), "{\"status\":\"SUCCESS\"}\n").unwrap();
+    fs::write(results.join("status.json"), lines.iter().map(|line| format!("{line}\n")).collect::<String>()).unwrap();
+    let an_hour_ago = SystemTime::now() - Duration::from_secs(60 * MINUTE);
+    fs::File::options().write(true).open(results.join("old/status.json")).unwrap().set_modified(an_hour_ago).unwrap();
+    next(&node, &script).status.code() == Some(0)
+}
+
 #[test]
 fn a_short_attempt_is_left_to_the_service_which_counts_it() {
     let node = Node::new();

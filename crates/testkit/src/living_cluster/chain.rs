@@ -14,7 +14,9 @@ impl Site {
         let Some(before) = self.jobs.get(&before) else { return false };
         let state = self.nodes_disk.states.get(&before.state_dir);
         let began = state.is_some_and(|state| state.started.is_some());
+        let file = before.results.as_ref().and_then(|results| self.nodes_disk.status.get(results));
         began
+            && !file.is_some_and(|file| has_reported(&file.bytes))
             && match before.state {
                 SlurmState::Timeout => chain.after_timeout,
                 SlurmState::Preempted => chain.after_preemption,
@@ -74,4 +76,10 @@ impl Site {
             }
         }
     }
+}
+
+/// Whether the newest status line says that the job has ended.
+fn has_reported(lines: &[u8]) -> bool {
+    let newest = lines.rsplit(|byte| *byte == b'\n').find(|line| !line.is_empty());
+    newest.map(String::from_utf8_lossy).is_some_and(|line| line.contains("SUCCESS") || line.contains("FAILURE"))
 }

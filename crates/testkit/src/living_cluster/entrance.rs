@@ -6,7 +6,7 @@ use uuid::Uuid;
 use super::{
     Site, TrueJob,
     life::{Script, SlurmJob, Turn},
-    plan::{Word, draw},
+    plan::draw,
 };
 
 /// A Slurm job before it has a life.
@@ -53,11 +53,7 @@ impl Site {
         let task = task.map_or(0, |(_, task)| task);
         let same = |job: &&SlurmJob| job.owner == owner && job.task == task && owner.is_some();
         let runs_before: u32 = self.jobs.values().filter(same).map(|job| 1 + job.restarts).sum();
-        let mut run = draw(&mut self.dice, runs_before);
-        if script.chain.is_some() {
-            // The service takes a line for one of the attempt that it knows when it reads it.
-            run.lines.retain(|(_, word)| !matches!(word, Word::Success | Word::Failure));
-        }
+        let run = draw(&mut self.dice, runs_before);
         let job = SlurmJob {
             id,
             name,

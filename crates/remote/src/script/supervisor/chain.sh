@@ -22,6 +22,16 @@ _tao_end_before() {
   told=$'\n'$(timeout 60 sacct -X -n -P -j "$1" -o JobName,State 2>/dev/null </dev/null)
   if [[ $told =~ $'\n'"$name|"([A-Z_]+) ]]; then echo "${BASH_REMATCH[1]}"; fi
 }
+# Whether the newest status line says that the job has ended, whatever Slurm says.
+_tao_has_reported() {
+  local file line
+  file=$(LC_ALL=C timeout 60 find -H "$_tao_results" -maxdepth 3 ! -path '*[[:cntrl:]]*' -name status.json -type f \
+    -printf '%T@ %p\n' 2>/dev/null </dev/null | sort -n | tail -n 1)
+  [ -n "$file" ] || return 1
+  line=$(timeout 60 tail -c 65536 -- "${file#* }" 2>/dev/null | LC_ALL=C grep -aoE '"status"[[:blank:]]*:[[:blank:]]*"[A-Z]+"' \
+    | grep -E '"(STARTED|RUNNING|SUCCESS|FAILURE)"' | tail -n 1)
+  [[ $line == *SUCCESS* || $line == *FAILURE* ]]
+}
 # Reads how long the job has run before an attempt. $1: its state directory.
 _tao_reads_used() {
   [ -f "$1/used" ] || return 1
@@ -35,7 +45,7 @@ _tao_goes_on() {
   id=$(readlink -- "$_tao_before/run")
   [[ $id =~ ^[1-9][0-9]*$ ]] || return 1
   # Its work is done, whatever Slurm says: a controller that was away at its end lets its time run out.
-  if _tao_reads_before "$id" exit && [ "$_tao_word" = 0 ]; then return 1; fi
+  if _tao_reads_before "$id" exit && [ "$_tao_word" = 0 ] || _tao_has_reported; then return 1; fi
   _tao_reads_before "$id" started || return 1
   began=$_tao_word ended=$(printf '%(%s)T' -1)
   end=$(_tao_end_before "$id")
