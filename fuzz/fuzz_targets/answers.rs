@@ -2,7 +2,11 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use remote::{AttemptKey, Cancel, CheckImages, Checkpoints, Conclude, Concluding, Locate, LogFrom, LogQuestion, Preflight, Purge, RawOutput, ReadLogs, RemoteCommand, Remove, Requeued, Sought, StagedSecret, Subject, Submission, SubmitBatch};
+use remote::{
+    AttemptKey, Cancel, CheckImages, Checkpoints, Conclude, Concluding, Locate, LogFrom, LogQuestion,
+    Preflight, Purge, RawOutput, ReadLogs, RemoteCommand, Remove, Requeued, Sought, StagedSecret, Subject,
+    Submission, SubmitBatch,
+};
 use slurm::{RemotePath, SlurmJobId};
 
 fn path() -> RemotePath {
@@ -50,12 +54,16 @@ fn concluding() -> Concluding {
 
 fuzz_target!(|input: &[u8]| {
     let Some((which, stdout)) = input.split_first() else { return };
-    let raw = RawOutput { stdout: stdout.to_vec(), stderr: stdout.to_vec(), exit_code: i32::from(*which) & 1 };
+    let raw =
+        RawOutput { stdout: stdout.to_vec(), stderr: stdout.to_vec(), exit_code: i32::from(*which) & 1 };
     match which >> 1 {
         0 => {
             let answer = SubmitBatch::new(vec![submission(), submission()]).parse(&raw);
             // One answer per entry, or an error.
-            assert!(answer.is_ok_and(|answers| answers.len() == 2) || SubmitBatch::new(vec![submission(), submission()]).parse(&raw).is_err());
+            assert!(
+                answer.is_ok_and(|answers| answers.len() == 2)
+                    || SubmitBatch::new(vec![submission(), submission()]).parse(&raw).is_err()
+            );
         }
         1 => {
             let jobs = vec![Sought { key: key(), state_dir: path(), base_dir: path(), send: 1, cleared: 0 }];
@@ -79,7 +87,12 @@ fuzz_target!(|input: &[u8]| {
         7 => drop(Requeued { jobs: vec![(id(), key())] }.parse(&raw)),
         8 => {
             let questions = vec![
-                LogQuestion::Part { subject: Subject::Cluster, paths: vec![path()], from: LogFrom::Offset(0), max_bytes: 1000 },
+                LogQuestion::Part {
+                    subject: Subject::Cluster,
+                    paths: vec![path()],
+                    from: LogFrom::Offset(0),
+                    max_bytes: 1000,
+                },
                 LogQuestion::Files { subject: Subject::Cluster, directory: path(), most: 10 },
             ];
             if let Ok(answers) = (ReadLogs { questions }).parse(&raw) {
@@ -88,8 +101,13 @@ fuzz_target!(|input: &[u8]| {
         }
         9 => drop(Purge { jobs: Vec::new() }.parse(&raw)),
         _ => {
-            let command =
-                Preflight { deep: which & 2 == 0, base_dir: path(), account: None, partitions: None, gpus: 1 };
+            let command = Preflight {
+                deep: which & 2 == 0,
+                base_dir: path(),
+                account: None,
+                partitions: None,
+                gpus: 1,
+            };
             drop(command.parse(&raw));
         }
     }

@@ -2,10 +2,10 @@
 #![no_main]
 
 use chrono::DateTime;
-use domain::{Graces, Job, Phase, Observation, Status, observe, read_lines};
+use domain::{Graces, Job, Observation, Phase, Status, observe, read_lines};
 use libfuzzer_sys::fuzz_target;
-use serde_json::Value;
 use remote::StatusChunk;
+use serde_json::Value;
 use slurm::RemotePath;
 
 /// No real status of one job is larger than this.

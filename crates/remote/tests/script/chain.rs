@@ -182,9 +182,15 @@ fn a_job_that_has_reported_its_end_is_not_repeated(lines: &[&str]) -> bool {
     let results = node.file("results/train");
     fs::create_dir_all(results.join("old")).unwrap();
     fs::write(results.join("old/status.json"), "{\"status\":\"SUCCESS\"}\n").unwrap();
-    fs::write(results.join("status.json"), lines.iter().map(|line| format!("{line}\n")).collect::<String>()).unwrap();
+    fs::write(results.join("status.json"), lines.iter().map(|line| format!("{line}\n")).collect::<String>())
+        .unwrap();
     let an_hour_ago = SystemTime::now() - Duration::from_secs(60 * MINUTE);
-    fs::File::options().write(true).open(results.join("old/status.json")).unwrap().set_modified(an_hour_ago).unwrap();
+    fs::File::options()
+        .write(true)
+        .open(results.join("old/status.json"))
+        .unwrap()
+        .set_modified(an_hour_ago)
+        .unwrap();
     next(&node, &script).status.code() == Some(0)
 }
 

@@ -27,7 +27,7 @@ pub fn status_backlog(job: &Job, now: Timestamp) -> u64 {
 /// The pause grows with the time since the job's end, so there are few rounds, however long the job gives reasons for
 /// another one.
 pub fn next_conclusion(job: &Job, until: Timestamp, now: Timestamp) -> Timestamp {
-    until.min(now + pause(job, LEAST_PAUSE, now))
+    until.min(now + pause(job, now))
 }
 
 /// Whether a status file has a next part: more bytes than one reply holds.
@@ -45,13 +45,13 @@ pub(super) fn files_until(job: &Job, now: Timestamp) -> Timestamp {
     job.finishing_since.map_or(now, |since| since + LATE_FILES)
 }
 
-/// When the next part is read.
+/// When the next part is read. It is there already, so the pause grows more slowly than that of a job that waits for evidence.
 pub(super) fn next_part(job: &Job, now: Timestamp) -> Timestamp {
-    now + pause(job, LEAST_PAUSE_OF_A_READER, now)
+    now + (finishing_for(job, now) / 32).max(LEAST_PAUSE_OF_A_READER)
 }
 
-fn pause(job: &Job, least: TimeDelta, now: Timestamp) -> TimeDelta {
-    (finishing_for(job, now) / 8).clamp(least, LONGEST_PAUSE)
+fn pause(job: &Job, now: Timestamp) -> TimeDelta {
+    (finishing_for(job, now) / 8).clamp(LEAST_PAUSE, LONGEST_PAUSE)
 }
 
 fn finishing_for(job: &Job, now: Timestamp) -> TimeDelta {

@@ -179,14 +179,16 @@ fn restarts(job: &Job, sent: &Sent, truth: &Truth) -> Option<&'static str> {
         Some(SlurmState::Preempted) => job.spec.restart.on.contains(&RestartCause::Preempted),
         _ => false,
     };
-    let interrupted = |run: &&TrueJob| {
-        is_listed(run) && !run.lost && !matches!(run.word, Some(Word::Success | Word::Failure))
-    };
+    let has_reported = |run: &TrueJob| matches!(run.word, Some(Word::Success | Word::Failure));
+    let interrupted = |run: &&TrueJob| is_listed(run) && !run.lost && !has_reported(run);
     let name = job.attempt.as_ref().map(|attempt| attempt.token.as_str());
     let own = || truth.jobs.values().filter(|run| run.owner == Some(job.id.get()) && run.executed);
-    if own().filter_map(|run| truth.jobs.get(&run.after?)).any(|before| !is_listed(before)) {
+    if own()
+        .filter_map(|run| truth.jobs.get(&run.after?))
+        .any(|before| !is_listed(before) || has_reported(before))
+    {
         return Some(
-            "an attempt that was queued ahead ran, and the one before had not ended as the policy lists",
+            "an attempt that was queued ahead ran, and the one before had reported its end, or not ended as the policy lists",
         );
     }
     let (last, before): (Vec<_>, Vec<_>) = own().partition(|run| Some(run.name.as_str()) == name);
