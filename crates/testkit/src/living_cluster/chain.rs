@@ -81,5 +81,7 @@ impl Site {
 /// Whether the newest status line says that the job has ended.
 fn has_reported(lines: &[u8]) -> bool {
     let newest = lines.rsplit(|byte| *byte == b'\n').find(|line| !line.is_empty());
-    newest.map(String::from_utf8_lossy).is_some_and(|line| line.contains("SUCCESS") || line.contains("FAILURE"))
+    newest
+        .map(String::from_utf8_lossy)
+        .is_some_and(|line| line.contains("SUCCESS") || line.contains("FAILURE"))
 }
