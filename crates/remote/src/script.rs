@@ -145,7 +145,12 @@ impl BatchScript {
     pub fn render(&self) -> Result<String, ScriptError> {
         let mut out = String::from("#!/bin/bash\n");
         self.directives.render(&self.state_dir, &mut out)?;
-        out.push_str("# Written by tao-slurm for one attempt of one job. Changes after the submission have no effect.\n\n");
+        out.push_str(match self.chain {
+            None => {
+                "# Written by tao-slurm for one attempt of one job. Changes after the submission have no effect.\n\n"
+            }
+            Some(_) => "# Written by tao-slurm for the attempts of one job. Each attempt submits this file for the next one.\n\n",
+        });
         self.parts(&mut out)?;
         self.components(&mut out)?;
         if self.array.is_some() {

@@ -2,13 +2,14 @@
 //!
 //! The batch script queues it when it begins, so the database does not know whether it is there. After a planned end the job's next
 //! attempt has its number, and the submission finds its Slurm job. After every other end it is closed, so that it can never
-//! run, and its number is left out.
+//! run, and its number is skipped.
 
 use remote::{AttemptKey, Subject};
 use slurm::{RemotePath, SlurmJobId};
 
 use crate::{
     clock::Timestamp,
+    image::LaunchImage,
     job::{
         attempt::{Attempt, Outcome, Verdict},
         identity::{AttemptNo, Origin},
@@ -38,9 +39,34 @@ impl Job {
         JobPaths::state_below(base, self.id, self.number_ahead()?).ok()
     }
 
+    /// The image of that attempt, if the job goes on with it.
+    pub fn image_ahead(&self) -> Option<&LaunchImage> {
+        self.number_ahead().filter(|_| !self.closes_ahead())?;
+        self.attempt.as_ref()?.image.as_ref()
+    }
+
     /// Whether that attempt has to be closed before this job is stored.
     pub fn closes_ahead(&self) -> bool {
         self.attempt.as_ref().is_some_and(|attempt| attempt.ahead_closed)
+    }
+
+    /// The job, when the service has tried to close that attempt and does not know whether it has: it is never kept again.
+    #[must_use]
+    pub fn closing_ahead(&self) -> Self {
+        let mut job = self.clone();
+        if let Some(attempt) = &mut job.attempt {
+            attempt.ahead_closed = true;
+        }
+        job
+    }
+
+    /// Waits for the next attempt, which is the one that was queued ahead if there is one, unless the service has tried to close that.
+    pub(crate) fn await_ahead(&mut self, verdict: Verdict, message: String) {
+        let is_closing = self.closes_ahead();
+        self.await_retry(verdict, message);
+        if let Some(attempt) = &mut self.attempt {
+            attempt.ahead_closed = is_closing;
+        }
     }
 
     /// The job, when that attempt has begun as Slurm job `id` and so cannot be closed: the job goes on with it.

@@ -17,7 +17,7 @@ const DEADLINE: Duration = Duration::from_mins(1);
 #[derive(Debug, Clone, Default)]
 pub struct Remove {
     /// State directories of attempts that never reached Slurm and never will. Their claim is taken, so that a late Slurm job
-    /// of the attempt does not run. If a Slurm job holds an attempt already, its files are kept.
+    /// of the attempt does not run. The files of an attempt whose claim cannot be taken are kept.
     pub close: Vec<RemotePath>,
     /// The files.
     pub files: Vec<StagedSecret>,
@@ -38,8 +38,8 @@ pub struct StagedSecret {
 /// The result of a removal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Removed {
-    /// The places in `files` of those that may still exist. While its directory is missing, a file may come back with
-    /// it.
+    /// The places in `files` of those that may still exist, and of all of an attempt that is not closed. While its directory is
+    /// missing, a file may come back with it.
     pub kept: Vec<usize>,
     /// The attempts that a Slurm job holds, by their places in `close`.
     pub held: Vec<(usize, SlurmJobId)>,

@@ -115,3 +115,19 @@ fn an_attempt_is_claimed_for_nobody_unless_a_job_holds_it() {
         assert!(!site.exists("state/never") && site.exists("env/held") && !site.exists("env/free"));
     }
 }
+
+#[test]
+fn the_files_of_an_attempt_that_cannot_be_closed_are_kept() {
+    let site = Site::new();
+    site.write("state/job/1/submit.1", "");
+    site.write("state/job/1/run/file", "neither a claim nor a place for one");
+    site.write("env/job", "SECRET=1");
+    let gone = site.path("gone/state/job/1");
+    for state_dir in [site.path("state/job/1"), gone] {
+        let file =
+            StagedSecret { job: uuid::Uuid::nil(), state_dir: state_dir.clone(), path: site.path("env/job") };
+        let removed = site.run(&Remove { close: vec![state_dir], files: vec![file] });
+        assert_eq!((removed.kept.as_slice(), removed.held.as_slice()), ([0].as_slice(), [].as_slice()));
+        assert!(site.exists("env/job"));
+    }
+}

@@ -58,6 +58,75 @@ fn a_chain_of_time_limits_goes_through_while_the_service_is_away() {
     assert_eq!(service.get("/clusters/sandbox").json()["orphans"]["count"], 0);
 }
 
+/// The states of a job's attempts in accounting.
+fn states(service: &Service, id: &str) -> Vec<String> {
+    let names = format!("tao-job-{id},tao-job-{id}-r2,tao-job-{id}-r3,tao-job-{id}-r4");
+    let rows = service.sandbox.login(&format!("sacct -X -n -P -o State -S now-1hours --name {names}"));
+    rows.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn a_chain_goes_on_after_a_preemption_and_a_limit_of_slurm_while_the_service_is_away() {
+    let mut service = Service::start();
+    // Slurm's limit has whole minutes. Each attempt but the third goes on until it is ended.
+    let text = r#"
+        mkdir -p "$TAO_API_RESULTS_DIR/$TAO_API_JOB_ID"; cd "$TAO_API_RESULTS_DIR/$TAO_API_JOB_ID"
+        echo start >>starts
+        if [ "$(wc -l <starts)" = 3 ]; then exit 0; fi
+        sleep 12; touch "old.$(wc -l <starts)"; exec sleep 600
+    "#;
+    let mut job = command(text);
+    job["launcher"] = "plain".into();
+    job["restart"] = json!({"on": ["timeout", "preempted"], "prequeue": true});
+    job["resources"] = json!({"num_nodes": 1, "gpus_per_node": 0, "cpus_per_task": 1, "time_hours": 0.016});
+    job["backend_details"] = json!({"partition": "scavenge"});
+    let id = service.submit(&job);
+    service.wait(&id, "running", |s| s["status"] == "Running");
+    let next = format!("tao-job-{id}-r2 PENDING");
+    until("its next attempt", Duration::from_mins(1), || queued(&service, &id).contains(&next));
+    service.stop();
+    let dir = results(&service, &id);
+    let exists =
+        |file: &str| service.sandbox.login(&format!("test -e {dir}/{file} && echo yes || true")) == "yes";
+    until("an attempt that is not short", Duration::from_mins(1), || exists("old.1"));
+    service.sandbox.login("srun -p polar -N4 --exclusive -t 1 true");
+    until("the end of the chain", Duration::from_mins(6), || queued(&service, &id).is_empty());
+    let starts = service.sandbox.login(&format!("cat {dir}/starts"));
+    assert_eq!(starts.lines().count(), 3, "{starts}");
+    service.spawn();
+    let ended = service.wait_ended(&id);
+    assert_eq!((&ended["status"], &ended["attempt"]), (&json!("Done"), &json!(3)), "{ended}");
+    let outcomes: Vec<Value> = attempts(&service, &id).iter().map(|one| one["outcome"].clone()).collect();
+    assert_eq!(outcomes, ["retried", "retried", "done"]);
+    let expected = ["PREEMPTED", "TIMEOUT", "COMPLETED"];
+    until(
+        &format!("accounting to show {expected:?}, not {:?}", states(&service, &id)),
+        Duration::from_mins(1),
+        || states(&service, &id)[..3] == expected,
+    );
+}
+
+#[test]
+fn a_chain_does_not_repeat_a_job_that_has_reported_its_end() {
+    let mut service = Service::start();
+    let text = r#"
+        mkdir -p "$TAO_API_RESULTS_DIR/$TAO_API_JOB_ID"; cd "$TAO_API_RESULTS_DIR/$TAO_API_JOB_ID"
+        echo start >>starts
+        echo '{"status": "SUCCESS", "message": "all is done"}' >>status.json
+        exec sleep 600
+    "#;
+    let mut job = chained(1);
+    job["command"] = text.into();
+    let id = service.submit(&job);
+    let next = format!("tao-job-{id}-r2 PENDING");
+    until("its next attempt", Duration::from_mins(1), || queued(&service, &id).contains(&next));
+    service.stop();
+    until("the end of the chain", Duration::from_mins(5), || queued(&service, &id).is_empty());
+    service.spawn();
+    assert_eq!(service.wait_ended(&id)["status"], "Done");
+    assert_eq!(service.sandbox.login(&format!("cat {}/starts", results(&service, &id))), "start");
+}
+
 #[test]
 fn the_service_adopts_the_attempt_that_already_waits() {
     let service = Service::start();

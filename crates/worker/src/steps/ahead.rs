@@ -47,9 +47,12 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         let now = self.clock.now();
         let before: HashMap<JobId, &Job> = before.iter().map(|job| (job.id, job)).collect();
         let step = |step: StepRecord| match (blocked.get(&step.job.id), before.get(&step.job.id)) {
-            (Some(Blocker::Begun(id)), Some(before)) => done(before.gone_on(*id, now), Some(now)),
+            (Some(Blocker::Begun(id)), Some(before)) => {
+                let failures = step.job.failures;
+                done(Job { failures, ..before.gone_on(*id, now) }, Some(now))
+            }
             (Some(Blocker::NotClosed), Some(before)) if cleanup_is_retried(before.finishing_since, now) => {
-                done((*before).clone(), Some(now + TRY_AGAIN))
+                done(before.closing_ahead(), Some(now + TRY_AGAIN))
             }
             _ => step,
         };
@@ -84,18 +87,18 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             .map(|(job, _)| (*job, Blocker::NotClosed))
             .chain(held.map(|(job, id)| (job, Blocker::Begun(id))))
             .collect();
-        // If Slurm has started it meanwhile, its script stops. A poll cancels those that are left.
         let closed = jobs.iter().filter(|job| !blocked.contains_key(&job.id));
-        let names: Vec<_> = closed.filter_map(|job| job.key_ahead()).collect();
+        self.cancel_ahead(runtime, closed.copied().collect()).await;
+        blocked
+    }
+
+    /// Cancels attempts that are closed. If Slurm has started one meanwhile, its script stops. A poll cancels those that are left.
+    pub(super) async fn cancel_ahead(&self, runtime: &Runtime<L>, jobs: Vec<&Job>) {
+        let names: Vec<_> = jobs.iter().filter_map(|job| job.key_ahead()).collect();
         if !names.is_empty()
             && let Err(error) = runtime.target.link.call(&Cancel { names, ..Cancel::default() }).await
         {
-            warn_of_each(
-                jobs.iter().copied(),
-                &error,
-                "the attempt that was queued ahead could not be canceled",
-            );
+            warn_of_each(jobs, &error, "the attempt that was queued ahead could not be canceled");
         }
-        blocked
     }
 }

@@ -246,9 +246,9 @@ fn waiting(job: Job, message: String, until: Timestamp) -> StepRecord {
 /// A job's request to the cache; or its image, and why the cache cannot hold it.
 type CacheRequest = Result<ImageRequest, (ImageRef, String)>;
 
-/// The job's request to the cache; none if an attempt is open, because its image was decided when it began.
+/// The job's request to the cache; none if an attempt is open or was queued ahead, because its image is decided.
 fn cache_request<L>(runtime: &Runtime<L>, job: &Job) -> Option<CacheRequest> {
-    if job.attempt.as_ref().is_some_and(Attempt::is_open) {
+    if job.attempt.as_ref().is_some_and(Attempt::is_open) || job.image_ahead().is_some() {
         return None;
     }
     let image = cached_image(&job.spec)?.clone();

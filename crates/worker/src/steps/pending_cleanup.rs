@@ -121,7 +121,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             close: close.iter().map(|(_, dir)| dir.clone()).collect(),
             files: files.iter().map(|(_, file)| file.clone()).collect(),
         };
-        match runtime.target.link.call(&command).await {
+        let blockers: HashMap<JobId, CleanupBlocker> = match runtime.target.link.call(&command).await {
             Ok(answer) => {
                 let kept = answer.kept.iter().filter_map(|place| files.get(*place));
                 let held = answer.held.iter().filter_map(|(place, id)| Some((close.get(*place)?.0, *id)));
@@ -137,7 +137,10 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                     .map(|(job, _)| (*job, CleanupBlocker::PendingCleanup(PendingCleanup::Unanswered)))
                     .collect()
             }
-        }
+        };
+        let ended = jobs().filter(|job| has_ended(job) && !blockers.contains_key(&job.id));
+        self.cancel_ahead(runtime, ended.collect()).await;
+        blockers
     }
 }
 
@@ -145,18 +148,21 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
 /// stays open, because it may be submitted again.
 fn given_up(job: &Job) -> Option<RemotePath> {
     let attempt = job.attempt.as_ref().filter(|attempt| attempt.fence.newest > 0)?;
-    let has_ended = job.status.is_final() || job.phase == Phase::Paused;
     if attempt.slurm_id.is_some() {
-        return job.state_ahead().filter(|_| has_ended);
+        return job.state_ahead().filter(|_| has_ended(job));
     }
-    let is_over = has_ended && job.desired != DesiredState::Run;
+    let is_over = has_ended(job) && job.desired != DesiredState::Run;
     let paths = JobPaths::new(&attempt.job_dir, job.id).ok().filter(|_| is_over);
     paths?.state(attempt).ok()
 }
 
 /// The files with secrets of a job that ends, if any were staged.
 fn staged_secrets(job: &Job) -> Vec<StagedSecret> {
-    if job.status.is_final() || job.phase == Phase::Paused { private_files(job) } else { Vec::new() }
+    if has_ended(job) { private_files(job) } else { Vec::new() }
+}
+
+fn has_ended(job: &Job) -> bool {
+    job.status.is_final() || job.phase == Phase::Paused
 }
 
 /// The files with secrets of a job's newest attempt. They are those of the attempt that was queued ahead, too.

@@ -88,7 +88,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                     Ok(mut attempt) => {
                         let spare = spare.get(&job.id).copied();
                         attempt.excluded = excluded(&job, &self.graces(runtime).retry, spare, now);
-                        attempt.image = images.remove(&job.id);
+                        attempt.image = images.remove(&job.id).or_else(|| job.image_ahead().cloned());
                         job.assign_tasks(&mut attempt, max_array_size);
                         job.begin_attempt(attempt);
                     }

@@ -22,12 +22,11 @@ use crate::{
 pub(super) fn not_needed(mut job: Job, now: Timestamp) -> Ending {
     match job.desired {
         DesiredState::Run => {
-            let why = "Slurm started it for an end of the attempt before that its script does not know as planned; submitting the job again.";
-            job.await_retry(
+            let why = "Its script could not tell whether the job goes on. The service has decided that, and submits the job again.";
+            job.await_ahead(
                 Verdict::new(Outcome::Retried, why, now),
                 format!("The attempt did not run. {why}"),
             );
-            keep_ahead(&mut job);
             Ending::Retry { job, due_at: now }
         }
         DesiredState::Pause => paused(job, now),
@@ -35,13 +34,6 @@ pub(super) fn not_needed(mut job: Job, now: Timestamp) -> Ending {
             job.end(Status::Canceled, "Canceled.".to_owned(), now);
             Ending::Ended(job)
         }
-    }
-}
-
-/// The job's next attempt is the one that was queued ahead, if there is one.
-fn keep_ahead(job: &mut Job) {
-    if let Some(attempt) = &mut job.attempt {
-        attempt.ahead_closed = false;
     }
 }
 
@@ -88,10 +80,12 @@ pub(super) fn restart_or_end(
         }
         RetryDecision::Yes { wait, why } => {
             let message = format!("Attempt {} ended. {why}", attempt.no.get());
-            job.await_retry(Verdict::new(Outcome::Retried, &why, now), message);
+            let verdict = Verdict::new(Outcome::Retried, &why, now);
             // After a short run its script leaves.
-            if !end.is_short {
-                keep_ahead(&mut job);
+            if end.is_short {
+                job.await_retry(verdict, message);
+            } else {
+                job.await_ahead(verdict, message);
             }
             Ending::Retry { job, due_at: now + wait }
         }

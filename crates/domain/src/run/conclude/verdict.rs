@@ -75,7 +75,7 @@ pub(super) fn verdict(job: &Job, task: &Task<'_>, canceled_itself: bool, found: 
     if completed && !failed {
         return success(job, found);
     }
-    ended_after_final_status(job, state, exit)
+    ended_after_final_status(job, state, exit, found)
         .unwrap_or_else(|| failure(job, state, exit, canceled_itself, found))
 }
 
@@ -100,11 +100,13 @@ fn ended_after_final_status(
     job: &Job,
     state: Option<&SlurmState>,
     exit: Option<ExitCode>,
+    found: &Findings<'_>,
 ) -> Option<Verdict> {
     if matches!(job.desired, DesiredState::Cancel | DesiredState::Delete) {
         return None;
     }
-    let ended = matches!(state, Some(SlurmState::Cancelled | SlurmState::Timeout));
+    let ended =
+        matches!(state, Some(SlurmState::Cancelled | SlurmState::Timeout)) || reached_its_limit(exit, found);
     let lost = state.is_none() && exit.is_none_or(|exit| exit.code == ENDED_BY_TERM);
     match job.run.progress.final_status()? {
         StatusWord::Success if ended => {
@@ -116,6 +118,11 @@ fn ended_after_final_status(
         StatusWord::Failure if ended => Some(Verdict::new(Status::Error, reported_failure(job))),
         StatusWord::Success | StatusWord::Failure | StatusWord::Started | StatusWord::Running => None,
     }
+}
+
+/// Whether the script has ended the job at the job's own limit.
+fn reached_its_limit(exit: Option<ExitCode>, found: &Findings<'_>) -> bool {
+    found.markers.limited && exit.is_some_and(|exit| exit.code == EXIT_LIMIT)
 }
 
 fn failure(
@@ -135,7 +142,7 @@ fn failure(
         let message = own_failure(job, exit).map(str::to_owned);
         Verdict::error(&message.unwrap_or_else(|| failed_message(state, exit, reason)), found)
     };
-    if found.markers.limited && exit.is_some_and(|exit| exit.code == EXIT_LIMIT) {
+    if reached_its_limit(exit, found) {
         return Verdict::error("The job reached its own time limit and was not requeued.", found);
     }
     match state {

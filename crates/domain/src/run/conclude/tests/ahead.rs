@@ -4,7 +4,7 @@ use super::{
     restarts::{ended, policy},
     *,
 };
-use crate::request::restart::Restart;
+use crate::{image::LaunchImage, request::restart::Restart};
 
 fn queued_ahead() -> Restart {
     Restart { prequeue: true, delay_seconds: None, ..policy() }
@@ -91,4 +91,32 @@ fn a_job_goes_on_with_an_attempt_that_has_begun(desired: DesiredState, status: S
     let attempt = ahead.attempt.as_ref().unwrap();
     assert_eq!((attempt.no.get(), attempt.slurm_id, attempt.fence.newest), (2, None, 1));
     assert!(attempt.is_open());
+}
+
+#[test]
+fn an_attempt_that_may_be_closed_already_is_not_kept() {
+    let case = Case { state: Some(SlurmState::Timeout), ..Case::default() };
+    let mut job = case.job();
+    job.spec.restart = queued_ahead();
+    job.run.started_at = Some(T0 - TimeDelta::minutes(1));
+    let markers = Markers { started: Some(started()), run_claim: SlurmJobId::new(7), ..Markers::default() };
+    let after = |job: &Job| {
+        let now = T0 + TimeDelta::minutes(10);
+        job_after(conclude(job, &Findings { markers: &markers, ..NOTHING }, &Graces::default(), now))
+    };
+    let kept = after(&job);
+    assert_eq!((kept.phase, kept.closes_ahead(), next(&kept)), (Phase::RetryWait, false, 2));
+    // The answer to an earlier try was lost.
+    let closed = after(&job.closing_ahead());
+    assert_eq!((closed.phase, closed.closes_ahead(), next(&closed)), (Phase::RetryWait, true, 3));
+}
+
+#[test]
+fn the_image_of_an_attempt_that_was_queued_ahead_is_decided() {
+    let mut job = job_after(ended(SlurmState::Timeout, None, &queued_ahead(), DesiredState::Run));
+    assert_eq!(job.image_ahead(), None, "it has none");
+    let image = LaunchImage { image: "registry.example/a:1".parse().unwrap(), note: None };
+    job.attempt.as_mut().unwrap().image = Some(image.clone());
+    assert_eq!(job.image_ahead(), Some(&image));
+    assert_eq!(job.closing_ahead().image_ahead(), None);
 }

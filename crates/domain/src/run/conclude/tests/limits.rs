@@ -1,5 +1,7 @@
 //! Jobs that end at their own limit, or from outside.
 
+use test_case::test_case;
+
 use super::*;
 
 /// How a job with these markers ends.
@@ -38,4 +40,32 @@ fn a_job_that_was_ended_from_outside_may_have_said_how_it_ended() {
     let said = Case { word: Some("SUCCESS"), ..timeout };
     let Ending::Ended(job) = conclude_started(&said, 0) else { panic!("nothing is waited for") };
     assert_eq!(job.status, Status::Done);
+}
+
+#[test_case("SUCCESS" => Status::Done)]
+#[test_case("FAILURE" => Status::Error)]
+fn a_job_that_hangs_until_its_own_limit_after_its_final_status_is_not_restarted(
+    word: &'static str,
+) -> Status {
+    let case = Case { word: Some(word), state: Some(SlurmState::Failed), ..Case::default() };
+    let mut job = case.job();
+    job.spec.restart = super::restarts::policy();
+    let exit = ExitRecord {
+        slurm_id: SlurmJobId::new(7).unwrap(),
+        restart: 0,
+        code: remote::script::EXIT_LIMIT,
+        at: 0,
+    };
+    let markers = Markers {
+        exit: Some(exit),
+        limited: true,
+        started: Some(started()),
+        run_claim: SlurmJobId::new(7),
+        ..Markers::default()
+    };
+    let found = Findings { markers: &markers, ..NOTHING };
+    match conclude(&job, &found, &Graces::default(), T0 + TimeDelta::minutes(10)) {
+        Ending::Ended(job) => job.status,
+        other => panic!("{other:?}"),
+    }
 }
