@@ -136,6 +136,11 @@ pub fn conclude(job: &Job, found: &Findings<'_>, graces: &Graces, now: Timestamp
                 (_, DesiredState::Run | DesiredState::Pause, Some(end)) => {
                     restart_or_end(next, &task, &verdict, &end, graces, now)
                 }
+                // It would go on, and its owner does not want that any more.
+                (_, DesiredState::Cancel | DesiredState::Delete, Some(_)) => {
+                    next.end(Status::Canceled, "Canceled.".to_owned(), now);
+                    Ending::Ended(next)
+                }
                 (Status::Canceled, DesiredState::Pause, None) => paused(next, now),
                 (Status::Error, DesiredState::Run | DesiredState::Pause, None)
                     if may_be_retried(&next.run, found) =>

@@ -121,7 +121,10 @@ pub(crate) fn planned_end(job: &Job, markers: &Markers) -> Option<PlannedEnd> {
         Some(SlurmState::Preempted) => {
             listed(&RestartCause::Preempted, "a job of higher priority took its nodes")
         }
-        Some(SlurmState::Failed) | None if markers.limited && code == Some(EXIT_LIMIT) => {
+        // Its owner may want to pause it in the same second.
+        Some(SlurmState::Failed | SlurmState::Cancelled) | None
+            if markers.limited && code == Some(EXIT_LIMIT) =>
+        {
             listed(&RestartCause::Timeout, "it reached its own time limit")
         }
         Some(SlurmState::Failed) | None => {

@@ -69,3 +69,28 @@ fn a_job_that_hangs_until_its_own_limit_after_its_final_status_is_not_restarted(
         other => panic!("{other:?}"),
     }
 }
+
+#[test_case(Some(SlurmState::Failed), DesiredState::Run => Phase::RetryWait)]
+#[test_case(Some(SlurmState::Cancelled), DesiredState::Pause => Phase::Paused; "paused in the same second")]
+#[test_case(Some(SlurmState::Cancelled), DesiredState::Cancel => Phase::Ended; "canceled in the same second")]
+#[test_case(None, DesiredState::Cancel => Phase::Ended; "canceled, and forgotten by the controller")]
+fn what_its_owner_wants_decides_when_a_job_that_goes_on_reaches_its_own_limit(
+    state: Option<SlurmState>,
+    desired: DesiredState,
+) -> Phase {
+    let case = Case { state, desired, ..Case::default() };
+    let mut job = case.job();
+    job.spec.restart = super::restarts::policy();
+    job.run.started_at = Some(T0 - TimeDelta::minutes(1));
+    let exit = ExitRecord { slurm_id: SlurmJobId::new(7).unwrap(), restart: 0, code: 124, at: 0 };
+    let markers = Markers { exit: Some(exit), limited: true, started: Some(started()), ..Markers::default() };
+    let found = Findings { markers: &markers, ..NOTHING };
+    match conclude(&job, &found, &Graces::default(), T0 + TimeDelta::minutes(10)) {
+        Ending::Ended(job) => {
+            assert_eq!((job.status, job.message.as_str()), (Status::Canceled, "Canceled."));
+            job.phase
+        }
+        Ending::Paused(job) | Ending::Retry { job, .. } => job.phase,
+        other => panic!("{other:?}"),
+    }
+}
