@@ -25,7 +25,7 @@ DURATION ?= 60
 SEED ?= 1
 chaos: ## Inject random faults while jobs run, then audit them; DURATION= seconds, SEED=
 	@ci/setup
-	@cargo build --quiet --locked --package tao-slurm --package chaos
+	@cargo build --quiet --locked --workspace --bin tao-slurm --bin chaos
 	@target/debug/chaos --duration $(DURATION) --seed $(SEED) $(CHAOS)
 
 systemd-trial: ## Test the systemd deployment and an upgrade in a container; FROM= the earlier commit, PROFILE=dev builds faster
