@@ -47,7 +47,7 @@ pub(super) fn files_until(job: &Job, now: Timestamp) -> Timestamp {
 
 /// When the next part is read. It is there already, so the pause grows more slowly than that of a job that waits for evidence.
 pub(super) fn next_part(job: &Job, now: Timestamp) -> Timestamp {
-    now + (finishing_for(job, now) / 32).max(LEAST_PAUSE_OF_A_READER)
+    now + (finishing_for(job, now) / 16).max(LEAST_PAUSE_OF_A_READER)
 }
 
 fn pause(job: &Job, now: Timestamp) -> TimeDelta {
