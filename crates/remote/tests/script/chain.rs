@@ -182,9 +182,8 @@ fn a_job_that_has_reported_its_end_is_not_repeated(lines: &[&str]) -> bool {
     let results = node.file("results/train");
     fs::create_dir_all(results.join("old")).unwrap();
     fs::write(results.join("old/status.json"), "{\"status\":\"SUCCESS\"}\n").unwrap();
-    fs::write(results.join("status.json"), lines.iter().map(|line| format!("{line}\n")).collect::<String>())
-        .unwrap();
-    let an_hour_ago = SystemTime::now() - Duration::from_secs(60 * MINUTE);
+    fs::write(results.join("status.json"), lines.join("\n") + "\n").unwrap();
+    let an_hour_ago = SystemTime::UNIX_EPOCH + Duration::from_secs(now() - 60 * MINUTE);
     fs::File::options()
         .write(true)
         .open(results.join("old/status.json"))
