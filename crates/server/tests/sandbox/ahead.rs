@@ -24,6 +24,10 @@ fn chained(to: u64) -> Value {
     job
 }
 
+/// Goes to the results of the job.
+const ENTER: &str =
+    r#"mkdir -p "$TAO_API_RESULTS_DIR/$TAO_API_JOB_ID"; cd "$TAO_API_RESULTS_DIR/$TAO_API_JOB_ID""#;
+
 /// The Slurm jobs of a job in the queue: "name state".
 fn queued(service: &Service, id: &str) -> Vec<String> {
     let rows = service.sandbox.login("squeue --me -h -o '%j %T'");
@@ -70,15 +74,15 @@ fn a_chain_goes_on_after_a_preemption_and_a_limit_of_slurm_while_the_service_is_
     let mut service = Service::start();
     // Each attempt but the third goes on until it is ended.
     let text = r#"
-        mkdir -p "$TAO_API_RESULTS_DIR/$TAO_API_JOB_ID"; cd "$TAO_API_RESULTS_DIR/$TAO_API_JOB_ID"
         echo start >>starts
         if [ "$(wc -l <starts)" = 3 ]; then exit 0; fi
         sleep 12; touch "old.$(wc -l <starts)"; exec sleep 600
     "#;
-    let mut job = command(text);
-    job["launcher"] = "plain".into();
-    job["restart"] = json!({"on": ["timeout", "preempted"], "prequeue": true});
-    job["resources"] = json!({"num_nodes": 1, "gpus_per_node": 0, "cpus_per_task": 1, "time_hours": 0.1});
+    let mut job = chained(1);
+    job["command"] = format!("{ENTER}{text}").into();
+    job["restart"]["on"] = json!(["timeout", "preempted"]);
+    job["resources"]["time_hours"] = 0.1.into();
+    job["resources"].as_object_mut().unwrap().remove("timeout_hours");
     job["backend_details"] = json!({"partition": "scavenge"});
     let id = service.submit(&job);
     service.wait(&id, "running", |s| s["status"] == "Running");
@@ -109,7 +113,7 @@ fn a_chain_goes_on_after_a_preemption_and_a_limit_of_slurm_while_the_service_is_
     until(
         &format!("accounting to show {expected:?}, not {:?}", states(&service, &id)),
         Duration::from_mins(1),
-        || states(&service, &id)[..3] == expected,
+        || states(&service, &id).starts_with(&expected.map(str::to_owned)),
     );
 }
 
@@ -117,13 +121,12 @@ fn a_chain_goes_on_after_a_preemption_and_a_limit_of_slurm_while_the_service_is_
 fn a_chain_does_not_repeat_a_job_that_has_reported_its_end() {
     let mut service = Service::start();
     let text = r#"
-        mkdir -p "$TAO_API_RESULTS_DIR/$TAO_API_JOB_ID"; cd "$TAO_API_RESULTS_DIR/$TAO_API_JOB_ID"
         echo start >>starts
         echo '{"status": "SUCCESS", "message": "all is done"}' >>status.json
         exec sleep 600
     "#;
     let mut job = chained(1);
-    job["command"] = text.into();
+    job["command"] = format!("{ENTER}{text}").into();
     let id = service.submit(&job);
     let next = format!("tao-job-{id}-r2 PENDING");
     until("its next attempt", Duration::from_mins(1), || queued(&service, &id).contains(&next));

@@ -107,9 +107,9 @@ address=$head:$RAY_HEAD_PORT
 start=("--num-cpus=${SLURM_CPUS_ON_NODE:-1}" "--num-gpus=$RAY_GPUS" "${@:3:$2}")
 ray symmetric-run "--address=$address" "--min-nodes=$RAY_NODES" "${start[@]}" -- bash -c "$1" "$address" "${@:3+$2}"
 code=$?
-if [ -f "$RAY_TMPDIR/code" ]; then
+if [ -s "$RAY_TMPDIR/code" ]; then
   read -r code <"$RAY_TMPDIR/code"
-elif ((SLURM_PROCID == 0)); then
+elif ((SLURM_PROCID == 0)) && [ ! -e "$RAY_TMPDIR/code" ]; then
   echo "tao-slurm: ray symmetric-run did not start Ray, so the command did not run" >&2
   code=1
 fi
@@ -117,8 +117,9 @@ rm -rf -- "$RAY_TMPDIR"
 exit "$code"
 "#;
 
-/// What symmetric-run returns is not the command's code.
-const RECORD: &str = r#"RAY_ADDRESS=$0 "$@"; code=$?; echo "$code" >"$RAY_TMPDIR/code"; exit "$code""#;
+/// What symmetric-run returns is not the command's code. The empty file says that the command has begun: it may be killed.
+const RECORD: &str =
+    r#": >"$RAY_TMPDIR/code"; RAY_ADDRESS=$0 "$@"; code=$?; echo "$code" >"$RAY_TMPDIR/code"; exit "$code""#;
 
 impl Launcher for Ray {
     fn starts(&self, site: &Site<'_>) -> Vec<Start> {
