@@ -79,7 +79,8 @@ impl AttemptView {
             image: attempt.image.as_ref().map(|launched| launched.image.to_string()),
             image_note: attempt.image.as_ref().and_then(|launched| launched.note.clone()),
             created_on: attempt.intended_at,
-            submitted_on: attempt.submitted_at,
+            // An attempt that was queued ahead is found later.
+            submitted_on: attempt.submitted_at.map(|at| run.queued_since.map_or(at, |since| since.min(at))),
             started_on: run.started_at,
             ended_on: run.ended_at,
             requeues: run.requeues,

@@ -39,10 +39,27 @@ impl Job {
         JobPaths::state_below(base, self.id, self.number_ahead()?).ok()
     }
 
+    /// Whether the job goes on with that attempt, if Slurm has it.
+    pub fn goes_on_ahead(&self) -> bool {
+        self.number_ahead().is_some() && !self.closes_ahead()
+    }
+
     /// The image of that attempt, if the job goes on with it.
     pub fn image_ahead(&self) -> Option<&LaunchImage> {
-        self.number_ahead().filter(|_| !self.closes_ahead())?;
-        self.attempt.as_ref()?.image.as_ref()
+        self.attempt.as_ref().filter(|_| self.goes_on_ahead())?.image.as_ref()
+    }
+
+    /// Slurm had the newest attempt already, with the script of `queued_by`. So what the service has just decided about nodes does
+    /// not count.
+    pub fn takes_over(&mut self, queued_by: &Attempt) {
+        if let Some(attempt) = &mut self.attempt {
+            attempt.excluded.clone_from(&queued_by.excluded);
+        }
+        if let (DesiredState::Run, Some(id)) =
+            (self.desired, self.attempt.as_ref().and_then(|attempt| attempt.slurm_id))
+        {
+            self.message = format!("Goes on as Slurm job {id}, which was queued ahead.");
+        }
     }
 
     /// Whether that attempt has to be closed before this job is stored.

@@ -40,8 +40,8 @@ pub trait StepRecords {
         now: Timestamp,
     ) -> impl Call<HashSet<JobId>>;
 
-    /// Stores the batch scripts of attempts, as they were submitted.
-    fn record_scripts(&self, scripts: &[(JobId, u32, String)]) -> impl Call<()>;
+    /// Stores the batch scripts of attempts, as they were submitted. An attempt without one has that of the attempt before it.
+    fn record_scripts(&self, scripts: &[(JobId, u32, Option<String>)]) -> impl Call<()>;
 
     /// Stores results and returns the lease on their jobs. Returns the jobs that were stored; a result without its lease is
     /// dropped.
@@ -75,19 +75,24 @@ impl StepRecords for Store {
         self.record(lease, steps, false, now).await
     }
 
-    async fn record_scripts(&self, scripts: &[(JobId, u32, String)]) -> Result<()> {
+    async fn record_scripts(&self, scripts: &[(JobId, u32, Option<String>)]) -> Result<()> {
         let ids: Vec<_> = scripts.iter().map(|(id, ..)| id.get()).collect();
         let numbers: Vec<_> =
             scripts.iter().map(|(_, no, _)| i32::try_from(*no).unwrap_or(i32::MAX)).collect();
         let texts: Vec<_> = scripts.iter().map(|(.., text)| text.clone()).collect();
         self.run(sqlx::query!(
             "-- jobs::steps::record_scripts
-             update slurm_metadata a set script = u.script
+             update slurm_metadata a
+             set script = coalesce(u.script, (select b.script from slurm_metadata b
+                                              where b.job_id = a.job_id and b.attempt < a.attempt
+                                                and b.script is not null
+                                              order by b.attempt desc
+                                              limit 1))
              from unnest($1::uuid[], $2::int[], $3::text[]) as u(job_id, attempt, script)
              where a.job_id = u.job_id and a.attempt = u.attempt",
             &ids,
             &numbers,
-            &texts,
+            &texts as &[Option<String>],
         ))
         .await
     }

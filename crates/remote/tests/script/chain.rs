@@ -65,12 +65,19 @@ fn ended(node: &Node, ago: u64, state: &str, exit: Option<u8>) {
     if let Some(code) = exit {
         fs::write(node.file("state/1/exit"), format!("42 0 {code} {}\ndone\n", now())).unwrap();
     }
-    fs::write(node.file("told"), format!("JobId=42 JobName=job-1 UserId=u JobState={state} Reason=None\n"))
-        .unwrap();
+    told(node, state, now());
     fs::create_dir(node.file("state/2")).unwrap();
     for file in ["submit.1", "main.out", "main.err"] {
         fs::write(node.file(&format!("state/2/{file}")), "").unwrap();
     }
+}
+
+/// The controller's words of attempt 1. `end`: seconds since 1970.
+fn told(node: &Node, state: &str, end: u64) {
+    let told = format!(
+        "JobId=42 JobName=job-1 UserId=u JobState={state} Reason=None SubmitTime=1 EndTime={end} Deadline=N/A\n"
+    );
+    fs::write(node.file("told"), told).unwrap();
 }
 
 /// Slurm starts attempt 2 as job 77.
@@ -201,12 +208,14 @@ fn a_short_attempt_is_left_to_the_service_which_counts_it() {
     assert_eq!(next(&node, &script).status.code(), Some(113));
 }
 
-#[test_case("JobId=42 JobName=other UserId=u JobState=TIMEOUT Reason=None\n", "job-1|TIMEOUT\n" => true; "its id was given again")]
-#[test_case("", "job-1|TIMEOUT\n" => true; "the controller has forgotten it")]
-#[test_case("", "other|TIMEOUT\n" => false; "accounting has another job")]
-#[test_case("", "job-1|CANCELLED by 1000\n" => false; "it was canceled")]
+#[test_case("JobId=42 JobName=other UserId=u JobState=TIMEOUT EndTime=1 Reason=None\n", "job-1|TIMEOUT|NOW\n" => true; "its id was given again")]
+#[test_case("", "job-1|TIMEOUT|NOW\n" => true; "the controller has forgotten it")]
+#[test_case("", "job-1|TIMEOUT|Unknown\n" => false; "accounting does not know its end")]
+#[test_case("", "other|TIMEOUT|NOW\n" => false; "accounting has another job")]
+#[test_case("", "job-1|CANCELLED by 1000|NOW\n" => false; "it was canceled")]
 #[test_case("", "" => false; "nobody knows it")]
 fn accounting_is_asked_if_the_controller_does_not_know_the_job(told: &str, accounted: &str) -> bool {
+    let accounted = accounted.replace("NOW", &now().to_string());
     let node = Node::new();
     let script = chained(&node, &["true"]);
     ended(&node, 5 * MINUTE, "", None);
@@ -257,11 +266,25 @@ fn a_closed_attempt_does_not_run() {
 }
 
 #[test]
+fn the_wait_in_the_queue_is_no_run_time() {
+    let node = Node::new();
+    let script = chained(&node, &["true"]);
+    ended(&node, 60 * MINUTE, "TIMEOUT", None);
+    told(&node, "TIMEOUT", now() - 60 * MINUTE + 9);
+    assert_eq!(next(&node, &script).status.code(), Some(113), "it ran nine seconds: the service counts that");
+    told(&node, "TIMEOUT", now() - 55 * MINUTE);
+    assert_eq!(next(&node, &script).status.code(), Some(0));
+    let used: u64 = node.read("state/2/used").trim().parse().unwrap();
+    assert!((398..=402).contains(&used), "100 s before, 300 s in attempt 1: {used}");
+}
+
+#[test]
 fn the_time_of_all_attempts_is_bounded() {
     let node = Node::new();
     let mut script = chained(&node, &["sleep", "600"]);
-    // Attempt 1 has used its whole time limit of ten minutes, although it began an hour ago.
+    // Attempt 1 has used its whole time limit of ten minutes: a minute more is a difference of clocks.
     ended(&node, 60 * MINUTE, "TIMEOUT", None);
+    told(&node, "TIMEOUT", now() - 49 * MINUTE);
     let most = |script: &mut BatchScript, seconds| script.chain.as_mut().unwrap().most_seconds = seconds;
     most(&mut script, 100 + 600 + 9);
     assert_eq!(next(&node, &script).status.code(), Some(113), "less than ten seconds are left");
@@ -270,7 +293,7 @@ fn the_time_of_all_attempts_is_bounded() {
     script.soft_timeout = RunTime::from_seconds(300);
     fs::write(node.file("told"), "JobId=77 JobName=job-1-r2 UserId=u JobState=RUNNING Reason=None\n")
         .unwrap();
-    fs::write(node.file("accounted"), "job-1|TIMEOUT\n").unwrap();
+    fs::write(node.file("accounted"), format!("job-1|TIMEOUT|{}\n", now() - 49 * MINUTE)).unwrap();
     let output = next(&node, &script);
     assert_eq!(output.status.code(), Some(124), "{}", stderr(&output));
     assert!(stderr(&output).contains("its own time limit of 10 s"), "{}", stderr(&output));

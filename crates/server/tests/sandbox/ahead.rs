@@ -143,6 +143,10 @@ fn the_service_adopts_the_attempt_that_already_waits() {
     let id = service.submit(&chained(link() * 3 / 2));
     let ended = service.wait_ended(&id);
     assert_eq!((&ended["status"], &ended["attempt"]), (&json!("Done"), &json!(2)), "{ended}");
+    let script = |no: u32| service.get(&format!("/jobs/{id}/script?attempt={no}")).body;
+    assert_eq!(script(2), script(1), "both run the script that was submitted");
+    let times = attempts(&service, &id);
+    assert!(times[1]["submitted_on"].as_str() < times[0]["ended_on"].as_str(), "{times:?}");
     let rows =
         || service.sandbox.login(&format!("sacct -X -n -P -o JobID -S now-1hours --name tao-job-{id}-r2"));
     until("accounting to know it", Duration::from_mins(1), || rows().lines().count() == 1);
@@ -248,6 +252,17 @@ fn no_secret_reaches_the_controller_with_an_attempt_that_is_queued_ahead() {
         !files_with(&format!("tao-job-{id}-r2")).is_empty()
     });
     assert_eq!(files_with("hunter2-ahead"), "");
+    // So does accounting, with the flags job_script and job_env of the sandbox.
+    let kept = || {
+        let ids = service.sandbox.admin(&["squeue", "-h", "-o", "%j %A"]);
+        let of_job = ids.lines().filter(|line| line.contains(&id)).filter_map(|line| line.split(' ').nth(1));
+        let ids = of_job.collect::<Vec<_>>().join(",");
+        ["--batch-script", "--env-vars"].map(|what| service.sandbox.admin(&["sacct", "-a", "-j", &ids, what]))
+    };
+    until("accounting to keep it", Duration::from_mins(2), || {
+        kept().iter().all(|text| text.contains(&id) && text.contains(&format!("tao-job-{id}-r2")))
+    });
+    assert!(kept().iter().all(|text| !text.contains("hunter2-ahead")));
     service.post(&format!("/jobs/{id}/cancel"), "");
     assert_eq!(service.wait_ended(&id)["status"], "Canceled");
 }

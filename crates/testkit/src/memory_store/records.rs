@@ -29,11 +29,14 @@ impl StepRecords for MemoryStore {
         Ok(self.record(lease, steps, false, now))
     }
 
-    async fn record_scripts(&self, scripts: &[(JobId, u32, String)]) -> Result<(), StoreError> {
+    async fn record_scripts(&self, scripts: &[(JobId, u32, Option<String>)]) -> Result<(), StoreError> {
         let mut tables = self.tables();
         for (id, no, text) in scripts {
             if let Some(row) = tables.jobs.get_mut(id).filter(|row| row.attempts.contains_key(no)) {
-                row.scripts.insert(*no, text.clone());
+                let before = || row.scripts.range(..no).next_back().map(|(_, text)| text.clone());
+                if let Some(text) = text.clone().or_else(before) {
+                    row.scripts.insert(*no, text);
+                }
             }
         }
         Ok(())

@@ -7,7 +7,7 @@ use domain::{
     plan_submission,
 };
 use persistence::{Lease, WorkStore};
-use remote::{AttemptKey, Cancel, SubmitAnswer, SubmitBatch};
+use remote::{AttemptKey, Cancel, How, SubmitAnswer, SubmitBatch};
 use slurm::SlurmJobId;
 
 use crate::{
@@ -24,8 +24,18 @@ use crate::{
 /// A job about to be submitted.
 struct Intent {
     job: Job,
-    /// The attempt before: an earlier submission may be uncertain.
+    /// The attempt as it was before: an earlier submission may be uncertain.
     before: Option<Attempt>,
+    /// The attempt that may have queued this one ahead.
+    queued_by: Option<Attempt>,
+}
+
+impl Intent {
+    /// The attempt that has queued this one ahead, if Slurm had it before anything was submitted.
+    fn adopted_from(&self, answer: Option<&SubmitAnswer>) -> Option<&Attempt> {
+        let is_adopted = matches!(answer, Some(SubmitAnswer::Submitted { how: How::Adopted, .. }));
+        self.queued_by.as_ref().filter(|_| is_adopted)
+    }
 }
 
 impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
@@ -52,6 +62,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             *swept = Some(now);
         }
         drop(turn);
+        self.keep_scripts_of_adopted(&intents, &answers).await?;
         let steps = self.judge(&intents, &answers);
         counted::submissions(
             &runtime.target.cluster.name,
@@ -83,6 +94,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         let mut intents = Vec::with_capacity(jobs.len());
         for mut job in jobs {
             let before = job.attempt.clone().filter(|_| !job.needs_attempt());
+            let queued_by = job.attempt.clone().filter(|_| before.is_none() && job.goes_on_ahead());
             if before.is_none() {
                 match job.new_attempt(runtime.target.cluster.base_dir.clone(), now) {
                     Ok(mut attempt) => {
@@ -103,7 +115,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             }
             job.phase = Phase::Submitting;
             "Being submitted to Slurm.".clone_into(&mut job.message);
-            intents.push(Intent { job, before });
+            intents.push(Intent { job, before, queued_by });
         }
         let records: Vec<_> = intents.iter().map(|intent| done(intent.job.clone(), Some(now))).collect();
         let stored = self.store.record_intents(lease, &records, now).await?;
@@ -158,7 +170,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                 Ok(entry) => {
                     let script = entry.files.iter().find(|file| file.path == entry.script_path);
                     let text = script.map(|file| String::from_utf8_lossy(&file.bytes).into_owned());
-                    scripts.push((job.id, attempt.no.get(), text.unwrap_or_default()));
+                    scripts.push((job.id, attempt.no.get(), text));
                     entries.push(entry);
                     staged.push(intent);
                 }
@@ -195,6 +207,9 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         let record = |(index, intent): (usize, &Intent)| {
             let Transition { mut job, due_at } =
                 after_submit(&intent.job, intent.before.as_ref(), outcome(answers, index), now);
+            if let Some(queued_by) = intent.adopted_from(answer(answers, index)) {
+                job.takes_over(queued_by);
+            }
             let wait = after_budget(answers).map(|wait| now + wait);
             let due_at = wait.or(due_at);
             if let Some(array) = &mut job.array {
@@ -204,6 +219,23 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             Unsubmitted::new(&intent.job, done(job, due_at))
         };
         intents.iter().enumerate().map(record).collect()
+    }
+
+    /// An adopted attempt runs the script of the attempt that has queued it.
+    async fn keep_scripts_of_adopted(
+        &self,
+        intents: &[Intent],
+        answers: &Result<Vec<SubmitAnswer>, LinkError>,
+    ) -> Result {
+        let adopted = intents.iter().enumerate().filter_map(|(index, intent)| {
+            intent.adopted_from(answer(answers, index))?;
+            Some((intent.job.id, intent.job.attempt.as_ref()?.no.get(), None))
+        });
+        let adopted: Vec<_> = adopted.collect();
+        if adopted.is_empty() {
+            return Ok(());
+        }
+        Ok(self.store.record_scripts(&adopted).await?)
     }
 
     /// Cancels all Slurm jobs with one name but the adopted one. The claim keeps them from running the work twice.
@@ -263,6 +295,10 @@ pub(crate) fn after_budget<T>(answers: &Result<T, LinkError>) -> Option<Duration
         Err(LinkError::OverBudget { wait }) => Some(*wait),
         _ => None,
     }
+}
+
+fn answer(answers: &Result<Vec<SubmitAnswer>, LinkError>, index: usize) -> Option<&SubmitAnswer> {
+    answers.as_ref().ok()?.get(index)
 }
 
 /// The result of the submission of one entry.

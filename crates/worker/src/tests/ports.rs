@@ -147,7 +147,7 @@ impl<S: WorkStore, G: Gate> StepRecords for GatedStore<S, G> {
         self.gate.pass("record_intents", self.store.record_intents(lease, steps, now)).await
     }
 
-    async fn record_scripts(&self, scripts: &[(JobId, u32, String)]) -> Result<(), StoreError> {
+    async fn record_scripts(&self, scripts: &[(JobId, u32, Option<String>)]) -> Result<(), StoreError> {
         self.gate.pass("record_scripts", self.store.record_scripts(scripts)).await
     }
 

@@ -120,6 +120,23 @@ async fn a_step_and_its_attempt_are_stored_together_and_read_back(pool: PgPool) 
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn an_attempt_without_a_script_of_its_own_has_that_of_the_one_before(pool: PgPool) {
+    let store = store(pool);
+    let mut job = insert(&store, 1).await;
+    for token in 1..=3 {
+        let lease = acquire(&store, token, 10).await;
+        job = submitting(&lease.jobs[0]).job;
+        let step = StepRecord { job: job.clone(), due_at: Some(DateTime::UNIX_EPOCH) };
+        store.record_steps(&lease, &[step], DateTime::UNIX_EPOCH).await.unwrap();
+    }
+    let own = |no: u32| Some(format!("script {no}"));
+    store.record_scripts(&[(job.id, 1, own(1)), (job.id, 2, own(2))]).await.unwrap();
+    assert_eq!(store.script(job.id, Some(3)).await.unwrap(), None, "nothing was submitted");
+    store.record_scripts(&[(job.id, 3, None)]).await.unwrap();
+    assert_eq!(store.script(job.id, Some(3)).await.unwrap(), own(2));
+}
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
 async fn a_cancel_request_survives_a_step_that_did_not_see_it(pool: PgPool) {
     let store = store(pool);
     let job = insert(&store, 1).await;

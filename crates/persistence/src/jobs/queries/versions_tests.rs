@@ -44,7 +44,7 @@ async fn a_change_has_a_new_version_only_if_it_is_visible(pool: PgPool) {
     store.record_steps(&lease, &[StepRecord { job, due_at: Some(now) }], now).await.unwrap();
     let begun = look(&store, id).await;
     assert!(begun.0 != accepted.0 && begun.1 != accepted.1, "{begun:?}");
-    store.record_scripts(&[(id, 1, "#!/bin/bash".to_owned())]).await.unwrap();
+    store.record_scripts(&[(id, 1, Some("#!/bin/bash".to_owned()))]).await.unwrap();
     assert_eq!(look(&store, id).await, begun);
 
     store.request_cancel(id, &Viewer::All, now).await.unwrap();

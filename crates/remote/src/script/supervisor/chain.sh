@@ -9,18 +9,18 @@ _tao_reads_before() {
   read -r -d '' -n 400 id _ _tao_word _tao_time _ <"$_tao_before/$2"
   [ "$id" = "$1" ] && [[ $_tao_word =~ ^[0-9]+$ ]]
 }
-# Prints how the Slurm job of the attempt before ($1) ended. The controller forgets a job after some minutes, and gives ids again if it
-# loses its state.
+# Prints how the Slurm job of the attempt before ($1) ended, and when. The controller forgets a job after some minutes, and gives ids
+# again if it loses its state.
 _tao_end_before() {
   local name told
   name=$(_tao_name_of "$((_tao_no - 1))")
-  told=$(timeout 60 scontrol -o show job "$1" 2>/dev/null </dev/null)
-  if [[ $told =~ ^JobId=$1\ JobName=$name\ .*\ JobState=([A-Z_]+)\  ]]; then
-    echo "${BASH_REMATCH[1]}"
+  told=$(SLURM_TIME_FORMAT=%s timeout 60 scontrol -o show job "$1" 2>/dev/null </dev/null)
+  if [[ $told =~ ^JobId=$1\ JobName=$name\ .*\ JobState=([A-Z_]+)\ .*\ EndTime=([^ ]+) ]]; then
+    echo "${BASH_REMATCH[1]} ${BASH_REMATCH[2]}"
     return
   fi
-  told=$'\n'$(timeout 60 sacct -X -n -P -j "$1" -o JobName,State 2>/dev/null </dev/null)
-  if [[ $told =~ $'\n'"$name|"([A-Z_]+) ]]; then echo "${BASH_REMATCH[1]}"; fi
+  told=$'\n'$(SLURM_TIME_FORMAT=%s timeout 60 sacct -X -n -P -j "$1" -o JobName,State,End 2>/dev/null </dev/null)
+  if [[ $told =~ $'\n'"$name|"([A-Z_]+)[^|]*"|"([^$'\n']+) ]]; then echo "${BASH_REMATCH[1]} ${BASH_REMATCH[2]}"; fi
 }
 # Whether the newest status line says that the job has ended, whatever Slurm says.
 _tao_has_reported() {
@@ -47,8 +47,8 @@ _tao_goes_on() {
   # Its work is done, whatever Slurm says: a controller that was away at its end lets its time run out.
   if _tao_reads_before "$id" exit && [ "$_tao_word" = 0 ] || _tao_has_reported; then return 1; fi
   _tao_reads_before "$id" started || return 1
-  began=$_tao_word ended=$(printf '%(%s)T' -1)
-  end=$(_tao_end_before "$id")
+  began=$_tao_word
+  read -r end ended <<<"$(_tao_end_before "$id")"
   if [ "${end:-FAILED}" = FAILED ]; then
     _tao_reads_before "$id" exit || return 1
     end=$_tao_word ended=$_tao_time
@@ -56,7 +56,7 @@ _tao_goes_on() {
   fi
   [[ $ended =~ ^[0-9]+$ && " $_tao_causes " == *" $end "* ]] && ((ended - began >= least)) || return 1
   _tao_reads_used "$_tao_before" || return 1
-  # The time in the queue is not known, so the attempt before has used all its time at most.
+  # The clocks of a node and of the controller may differ.
   ((_tao_used += ended - began < _tao_wall ? ended - began : _tao_wall, _tao_most - _tao_used >= 10))
 }
 # Queues the next attempt, unless this one may use up the time of the job, or the service has begun that attempt. Slurm deletes it if this
