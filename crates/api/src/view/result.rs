@@ -1,9 +1,12 @@
 //! The results of tasks.
 
+use std::collections::BTreeSet;
+
 use csv::{Terminator, WriterBuilder};
-use domain::{ResultRule, ResultSource, TaskResult};
+use domain::{Job, ResultRule, ResultSource, TaskResult};
 use serde::Serialize;
 use serde_json::Value;
+use slurm::EnvKey;
 use utoipa::ToSchema;
 
 /// What was found for one result of a task.
@@ -27,9 +30,13 @@ impl ResultView {
         Self { task, name: name.to_string(), value, problem }
     }
 
-    /// The row of a task in the table.
-    pub(crate) fn row(task: u32, results: &[TaskResult]) -> Vec<u8> {
-        table_row(std::iter::once(task.to_string()).chain(results.iter().map(|result| cell(&result.value))))
+    /// The row of a task in the table: its number, its parameters by these names, its results.
+    pub(crate) fn row(task: u32, names: &BTreeSet<&EnvKey>, job: &Job, results: &[TaskResult]) -> Vec<u8> {
+        let parameters = job.spec.array.as_ref().map(|array| array.parameters(task)).unwrap_or_default();
+        let given =
+            names.iter().map(|name| parameters.get(name).map_or_else(String::new, |value| cell(value)));
+        let found = results.iter().map(|result| cell(&result.value));
+        table_row(std::iter::once(task.to_string()).chain(given).chain(found))
     }
 }
 

@@ -77,6 +77,18 @@ async fn a_formula_is_a_text_in_the_table(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn a_table_has_the_parameters_of_each_task(pool: PgPool) {
+    let api = TestApi::new(pool);
+    let mut body = with_results();
+    body["array"] = json!({"values": [{"LR": 0.1, "OPTIMIZER": "=adam"}, {"LR": 1}, {"SEED": 7}]});
+    let id = api.job(&body).await;
+    let table = api.get(&format!("/jobs/{id}/results?format=csv")).await.text();
+    let rows: Vec<_> = table.lines().collect();
+    assert_eq!(rows[0], "task,LR,OPTIMIZER,SEED,accuracy,best,summary");
+    assert_eq!(rows[1..], ["0,0.1,'=adam,,,,", "1,1,,,,,", "2,,,7,,,"]);
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
 async fn results_of_an_attempt_before_the_newest_are_not_told(pool: PgPool) {
     let api = TestApi::new(pool);
     let id = api.job(&with_results()).await;

@@ -123,6 +123,15 @@ impl JobArray {
         max_array_size.min(MOST_PER_PIECE).min(u32::try_from(room).unwrap_or(u32::MAX)).max(1)
     }
 
+    /// The names of the parameters that its tasks have.
+    pub fn parameter_names(&self) -> BTreeSet<&EnvKey> {
+        match &self.tasks {
+            ArrayTasks::Values(tasks) => tasks.iter().flat_map(BTreeMap::keys).collect(),
+            ArrayTasks::Matrix(parameters) => parameters.iter().map(|(name, _)| name).collect(),
+            ArrayTasks::Indices(_) => BTreeSet::new(),
+        }
+    }
+
     /// The parameters of a task; none for a task without parameters or a number that is no task.
     pub fn parameters(&self, task: u32) -> BTreeMap<&EnvKey, &Value> {
         let Ok(mut place) = usize::try_from(task) else { return BTreeMap::new() };

@@ -134,7 +134,7 @@ fn each_task_has_steps_and_results_of_its_own() {
         (&json!(null), &json!("no line of score/0.out begins with \"SCORE \""))
     );
     let table = service.get(&format!("/jobs/{id}/results?format=csv")).text;
-    assert!(table.starts_with("task,score,files\r\n0,"), "{table}");
+    assert!(table.starts_with("task,n,score,files\r\n0,0,"), "{table}");
     let tasks = service.get(&format!("/jobs/{id}/tasks")).json();
     let message = tasks["tasks"][2]["message"].as_str().unwrap();
     assert!(message.contains("required result `score` is missing"), "{tasks}");

@@ -1,15 +1,15 @@
 //! `GET /jobs/{id}/results`: what was found for the results of each task.
 
-use std::{str::FromStr, sync::Arc};
+use std::{collections::BTreeSet, str::FromStr, sync::Arc};
 
 use axum::{
     body::{Body, Bytes},
     http::header,
     response::{IntoResponse, Response},
 };
-use domain::{Job, TaskResult};
+use domain::{Job, JobArray, TaskResult};
 use futures_util::{StreamExt, stream};
-use slurm::TaskSet;
+use slurm::{EnvKey, TaskSet};
 use utoipa::IntoParams;
 
 use crate::{
@@ -65,8 +65,8 @@ impl FromQuery for ResultsQuery {
 ///
 /// Returns what was found for each entry of the job's `results` when the newest attempt of a task ended. JSON has one object for each
 /// task and result: `value` is null where `problem` says why there is no value. NaN, Infinity and -Infinity are the texts `"NaN"`,
-/// `"Infinity"` and `"-Infinity"`, because JSON has no such numbers. CSV has one row for each task and one column for each result;
-/// lists and objects are JSON, cells without a value are empty, and a text that a spreadsheet would take for a formula begins with
+/// `"Infinity"` and `"-Infinity"`, because JSON has no such numbers. CSV has one row for each task, and one column for each
+/// parameter of its array and each result; lists and objects are JSON, cells without a value are empty, and a text that a spreadsheet would take for a formula begins with
 /// `'`.
 #[utoipa::path(
     get,
@@ -76,7 +76,7 @@ impl FromQuery for ResultsQuery {
     responses(
         (status = 200, description = "The results, by task.", content(
             (Vec<ResultView> = "application/json"),
-            (String = "text/csv", example = "task,accuracy\r\n0,0.93\r\n"),
+            (String = "text/csv", example = "task,LR,accuracy\r\n0,0.01,0.93\r\n"),
         )),
         Problems
     )
@@ -128,10 +128,16 @@ impl Reader {
         match self.format {
             Format::Json => b"[".to_vec(),
             Format::Csv => {
-                let names = self.job.spec.results.iter().map(|rule| rule.name.as_str());
-                table_row(std::iter::once("task").chain(names))
+                let parameters = self.parameter_names();
+                let parameters = parameters.iter().map(|name| name.as_str());
+                let results = self.job.spec.results.iter().map(|rule| rule.name.as_str());
+                table_row(std::iter::once("task").chain(parameters).chain(results))
             }
         }
+    }
+
+    fn parameter_names(&self) -> BTreeSet<&EnvKey> {
+        self.job.spec.array.as_ref().map(JobArray::parameter_names).unwrap_or_default()
     }
 
     fn tail(&self) -> Vec<u8> {
@@ -142,6 +148,7 @@ impl Reader {
     async fn page(&self, tasks: &[u32], is_first: bool) -> Result<Vec<u8>, Problem> {
         let (Some(from), Some(to)) = (tasks.first(), tasks.last()) else { return Ok(Vec::new()) };
         let known = self.app.store.task_results(self.job.id, *from..=*to).await?;
+        let parameters = self.parameter_names();
         let mut page = Vec::new();
         for task in tasks {
             let newest =
@@ -160,7 +167,7 @@ impl Reader {
                         page.extend(serde_json::to_vec(&ResultView::new(*task, result)).unwrap_or_default());
                     }
                 }
-                Format::Csv => page.extend(ResultView::row(*task, &results)),
+                Format::Csv => page.extend(ResultView::row(*task, &parameters, &self.job, &results)),
             }
         }
         Ok(page)
