@@ -40,6 +40,8 @@ pub(crate) struct Row {
 
 /// The exit code of a script that was stopped by SIGTERM.
 const STOPPED_BY_SIGTERM: i32 = 143;
+/// The exit code of a script that has reached its own limit, whatever its program returns then.
+const AT_OWN_LIMIT: i32 = 124;
 
 /// All facts about one job.
 #[derive(Debug, Clone)]
@@ -169,14 +171,14 @@ impl Case {
         })
     }
 
-    /// Whether the script was stopped by a signal when its program was about to end: then its end is not known.
+    /// Whether the script was stopped when its program was about to end: then that end does not count.
     fn was_stopped_at(&self, run: &Run, ended: f64) -> bool {
         self.stop_of(run).is_some_and(|record| ended > record.at - BEAT)
     }
 
-    /// The record of a script that a signal stopped.
+    /// The record of a script that a signal or its own limit stopped.
     fn stop_of(&self, run: &Run) -> Option<&ExitRecord> {
-        self.exit_record(run).filter(|record| record.code == STOPPED_BY_SIGTERM)
+        self.exit_record(run).filter(|record| matches!(record.code, STOPPED_BY_SIGTERM | AT_OWN_LIMIT))
     }
 
     fn duplicates(&self) -> Vec<Finding> {

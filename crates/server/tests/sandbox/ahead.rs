@@ -143,7 +143,7 @@ fn the_service_adopts_the_attempt_that_already_waits() {
     let id = service.submit(&chained(link() * 3 / 2));
     let ended = service.wait_ended(&id);
     assert_eq!((&ended["status"], &ended["attempt"]), (&json!("Done"), &json!(2)), "{ended}");
-    let script = |no: u32| service.get(&format!("/jobs/{id}/script?attempt={no}")).body;
+    let script = |no: u32| service.get(&format!("/jobs/{id}/script?attempt={no}")).text;
     assert_eq!(script(2), script(1), "both run the script that was submitted");
     let times = attempts(&service, &id);
     assert!(times[1]["submitted_on"].as_str() < times[0]["ended_on"].as_str(), "{times:?}");
