@@ -33,8 +33,10 @@ struct Intent {
 impl Intent {
     /// The attempt that has queued this one ahead, if Slurm had it before anything was submitted.
     fn adopted_from(&self, answer: Option<&SubmitAnswer>) -> Option<&Attempt> {
-        let is_adopted = matches!(answer, Some(SubmitAnswer::Submitted { how: How::Adopted, .. }));
-        self.queued_by.as_ref().filter(|_| is_adopted)
+        match answer? {
+            SubmitAnswer::Submitted { how: How::Replay | How::Adopted, .. } => self.queued_by.as_ref(),
+            _ => None,
+        }
     }
 }
 
