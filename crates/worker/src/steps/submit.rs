@@ -237,7 +237,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         if adopted.is_empty() {
             return Ok(());
         }
-        Ok(self.store.record_scripts(&adopted).await?)
+        self.store.record_scripts(&adopted).await
     }
 
     /// Cancels all Slurm jobs with one name but the adopted one. The claim keeps them from running the work twice.
