@@ -66,8 +66,8 @@ impl FromQuery for ResultsQuery {
 /// Returns what was found for each entry of the job's `results` when the newest attempt of a task ended. JSON has one object for each
 /// task and result: `value` is null where `problem` says why there is no value. NaN, Infinity and -Infinity are the texts `"NaN"`,
 /// `"Infinity"` and `"-Infinity"`, because JSON has no such numbers. CSV has one row for each task, and one column for each
-/// parameter of its array and each result; lists and objects are JSON, cells without a value are empty, and a text that a spreadsheet would take for a formula begins with
-/// `'`.
+/// parameter of its array and each result; lists and objects are JSON, cells without a value are empty, and a text that a
+/// spreadsheet would take for a formula begins with `'`.
 #[utoipa::path(
     get,
     path = "/jobs/{id}/results",

@@ -38,6 +38,20 @@ fn after_a_planned_end_the_next_attempt_is_the_one_that_was_queued_ahead(
     assert_eq!(next(&canceled), 3);
 }
 
+#[test]
+fn an_adopted_attempt_has_the_exclusions_of_the_script_that_it_runs() {
+    let job = job_after(ended(SlurmState::Timeout, None, &queued_ahead(), DesiredState::Run));
+    let mut queued_by = job.attempt.clone().unwrap();
+    queued_by.excluded = vec!["node01".parse().unwrap()];
+    let mut job = job.in_attempt_ahead(T0).unwrap();
+    let attempt = job.attempt.as_mut().unwrap();
+    attempt.excluded = vec!["node02".parse().unwrap()];
+    attempt.slurm_id = SlurmJobId::new(9);
+    job.takes_over(&queued_by);
+    assert_eq!(job.attempt.as_ref().unwrap().excluded, queued_by.excluded);
+    assert!(job.message.contains("Slurm job 9, which was queued ahead"), "{}", job.message);
+}
+
 #[test_case(SlurmState::Completed, Some(0), DesiredState::Run, Phase::Ended; "a success")]
 #[test_case(SlurmState::Failed, Some(1), DesiredState::Run, Phase::Ended; "a failure of its own")]
 #[test_case(SlurmState::Cancelled, None, DesiredState::Cancel, Phase::Ended; "a cancellation")]
