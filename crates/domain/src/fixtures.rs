@@ -55,6 +55,7 @@ pub(crate) fn command_job() -> Job {
         use_requeue: true,
         timeout_minutes: None,
         mounts: Vec::new(),
+        mount_home: None,
         partitions: None,
         options: slurm::SubmitOptions::default(),
         begin: None,

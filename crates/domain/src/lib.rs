@@ -35,7 +35,7 @@ pub use cluster::{
     target::{Cluster, ClusterIdentity, ClusterName, InvalidClusterName, base_of},
 };
 pub use conversion::{
-    CachedImage, Conversion, ImageChoice, Looked, cached_image, choose_image, conversion_job, given_up,
+    CachedImage, Conversion, ImageChoice, Looked, cached_images, choose_image, conversion_job, given_up,
     run_unconverted,
 };
 pub use image::{ImageRef, InvalidImage, LaunchImage};
@@ -86,7 +86,7 @@ pub use request::{
 pub use run::{
     activity::wants_signs_of_life,
     conclude::{Ending, Findings, conclude, next_conclusion, status_backlog},
-    diagnosis::{FileFault, RULES as FAILURE_RULES, UnhealthyNode, cached_file_fault},
+    diagnosis::{FileFault, RULES as FAILURE_RULES, UnhealthyNode, cached_file_faults},
     evidence::{Observation, Records},
     exclusion::{
         RelaxedExclusions, excluded, is_cramped, relax_attempt, relax_exclusions, with_own_exclusions,

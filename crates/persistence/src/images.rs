@@ -198,11 +198,15 @@ impl Store {
                       j.phase as "phase?", j.submitted_at, j.message as "message?", j.desired_state as "desired_state?", j.created_at as "created_at?", j.started_at, j.finished_at,
                       -- A leased job may just have chosen a file that was found damaged since.
                       exists (
-                          select from jobs r left join slurm_metadata a on a.job_id = r.id and a.attempt = r.attempt
+                          select from jobs r
+                          left join slurm_metadata a on a.job_id = r.id and a.attempt = r.attempt
+                          cross join lateral
+                              (select jsonb_path_query_array(r.spec, '$.work.list[*].image') || coalesce(r.spec -> 'image', 'null') as images) of_spec
                           where c.damaged_files <> '{}' and r.cluster = c.cluster and r.phase <> 'ended'
-                            and (a.concluded_at is null and a.image = any (c.damaged_files)
-                                 or r.spec ->> 'image' = any (c.damaged_files)
-                                 or r.spec ->> 'image' = c.image and r.lease_expires_at > now() and r.id <> all ($3))
+                            and (a.concluded_at is null
+                                 and jsonb_path_query_array(a.images, '$[*].image') ?| c.damaged_files
+                                 or of_spec.images ?| c.damaged_files
+                                 or of_spec.images ? c.image and r.lease_expires_at > now() and r.id <> all ($3))
                       ) as "reads_damaged!"
                from cached_images c left join jobs j on j.id = c.conversion
                where c.cluster = $1 and c.cache_path = any($2)

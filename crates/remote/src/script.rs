@@ -12,7 +12,7 @@ mod env_file;
 pub mod launcher;
 mod parts;
 
-use std::fmt::Write;
+use std::{collections::BTreeSet, fmt::Write};
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use slurm::{EnvKey, RemotePath, RunTime};
@@ -27,6 +27,8 @@ pub use directives::Directives;
 pub use env_file::{env_text, is_of_bash, is_of_hooks};
 pub use parts::{Kind, Nodes, Value};
 
+/// The exit code of a job that needs a variable of the node that is not set there.
+pub const EXIT_NO_VARIABLE: u8 = 112;
 /// The exit code of an attempt that was queued ahead and has nothing to do. It makes no claim and leaves no exit record.
 pub const EXIT_NOT_NEEDED: u8 = 113;
 /// The exit code of a job that ended with a service of it, although that returned 0.
@@ -185,6 +187,14 @@ impl BatchScript {
         let table = Table { has_several: rows.len() > 1, has_services: rows.iter().any(serves) };
         let steps = rows.iter().filter(|row| !serves(row)).count();
         let _ = write!(out, "# The steps that have not ended.\n_tao_left={steps}\n_tao_components() {{\n");
+        let on_node = self.components.iter().flat_map(|component| &component.node_env);
+        for name in on_node.map(|(_, on_node)| on_node).collect::<BTreeSet<_>>() {
+            let _ = write!(
+                out,
+                "  if [ -z \"${{{name}+set}}\" ]; then\n    echo 'tao-slurm: the variable {name} is not set on the node' >&2\n    \
+                 exit {EXIT_NO_VARIABLE}\n  fi\n  # No image has this name.\n  export _tao_node_{name}=\"${name}\"\n"
+            );
+        }
         for (component, is_first, start) in &rows {
             component.row((start, *is_first), table, self, out)?;
         }
@@ -236,10 +246,6 @@ impl BatchScript {
         if !options.drops("cpus-per-task") {
             // srun of Slurm 22.05 to 23.02 does not take the option from the job (srun(1), `--cpus-per-task`).
             let _ = writeln!(out, "export SRUN_CPUS_PER_TASK={}", self.directives.cpus_per_task);
-        }
-        // One component's image has the variables of the next one's too: they are those of the job.
-        if let Some(container) = self.components.iter().find_map(Component::enroot) {
-            container.export(out)?;
         }
         Ok(())
     }

@@ -11,7 +11,7 @@ fn role(name: &str, kind: Kind, first: u32, count: u32) -> Component {
         name: name.parse().unwrap(),
         kind,
         nodes: Nodes { first, count },
-        place: Place::Pyxis(Container { without_home: true, ..container() }),
+        place: Place::Pyxis(Container { home: Some(false), ..container() }),
         lightning_safe: false,
         log: Log::Own,
         cuda: Some("12.8".parse::<CudaVersion>().unwrap()),
@@ -73,6 +73,19 @@ pub(super) fn with_service() -> BatchScript {
     BatchScript { components, ..on_two_hosts() }
 }
 
+/// A service in an image of its own, with variables that only it has.
+fn components_of_their_own() -> BatchScript {
+    let mut script = with_service();
+    let hook_env = [("NVIDIA_VISIBLE_DEVICES".parse().unwrap(), "void".to_owned())].into();
+    let image = "vllm/vllm-openai:v0.13.0".to_owned();
+    let place = Place::Pyxis(Container { image, hook_env, home: Some(false), ..container() });
+    let service = &mut script.components[0];
+    service.place = place;
+    service.env_file = Some("/lustre/u/env/1.model.sh".parse().unwrap());
+    service.node_env = vec![("HF_TOKEN".parse().unwrap(), "TEAM_TOKEN".parse().unwrap())];
+    script
+}
+
 /// Every kind of script with the name of its file.
 pub(super) fn kinds() -> Vec<(&'static str, BatchScript)> {
     let processes = Processes::PerGpu;
@@ -101,6 +114,7 @@ pub(super) fn kinds() -> Vec<(&'static str, BatchScript)> {
         ("ray_symmetric_run", launched(ray(Bootstrap::SymmetricRun))),
         ("apptainer", apptainer),
         ("service_and_steps", with_service()),
+        ("components_of_their_own", components_of_their_own()),
         (
             "hostile_words",
             BatchScript { components: vec![on_hosts(1, &["a'b\"c$(x)`y`\n\\", ""])], ..base() },

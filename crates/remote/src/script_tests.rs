@@ -25,7 +25,7 @@ fn container() -> Container {
         image: "nvcr.io#nvidia/tao:6".to_owned(),
         mounts: vec!["/lustre".to_owned(), "/data:/data:ro".to_owned()],
         hook_env: BTreeMap::new(),
-        without_home: false,
+        home: None,
     }
 }
 

@@ -80,6 +80,7 @@ pub fn spec(work: Work) -> JobSpec {
         use_requeue: true,
         timeout_minutes: None,
         mounts: vec![parsed("/lustre")],
+        mount_home: None,
         partitions: Some(parsed("polar")),
         options: slurm::SubmitOptions::default(),
         begin: None,

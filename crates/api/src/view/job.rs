@@ -158,6 +158,8 @@ pub(crate) struct ContainerView {
     pub require_sqsh: bool,
     /// Whether an image with the tag `latest` is converted again.
     pub force_reconvert_latest: bool,
+    /// Whether the container has the user's home directory; null for the default.
+    pub mount_home: Option<bool>,
 }
 
 impl JobView {
@@ -221,6 +223,7 @@ impl JobView {
                 use_sqsh: job.spec.image_policy.use_sqsh,
                 require_sqsh: job.spec.image_policy.require_sqsh,
                 force_reconvert_latest: job.spec.image_policy.force_reconvert_latest,
+                mount_home: job.spec.mount_home,
             },
             attempt_details: job.attempt.as_ref().map(|attempt| AttemptView::new(attempt, &job.run)),
         }

@@ -23,6 +23,11 @@ impl Mount {
         self.inside.as_ref().unwrap_or(&self.source)
     }
 
+    /// The path on the cluster.
+    pub fn source(&self) -> &RemotePath {
+        &self.source
+    }
+
     /// Whether the mount makes a path of the cluster visible to the container.
     pub fn shows(&self, path: &RemotePath) -> bool {
         path.is_within(&self.source)

@@ -35,32 +35,37 @@ pub enum ImageChoice {
 /// A file that was seen this recently is not looked at again.
 const FRESH: TimeDelta = TimeDelta::minutes(10);
 
-/// The image that the job needs from the cache; `None` if it uses its image directly.
-pub fn cached_image(spec: &JobSpec) -> Option<&ImageRef> {
-    match &spec.image {
-        Some(image @ ImageRef::Registry { .. }) if spec.image_policy.use_sqsh => Some(image),
-        // A conversion may run on another node, with another Docker daemon.
-        Some(ImageRef::Registry { .. } | ImageRef::File(_) | ImageRef::Daemon { .. }) | None => None,
+/// The images that the job needs from the cache. It uses its others directly.
+pub fn cached_images(spec: &JobSpec) -> Vec<&ImageRef> {
+    if !spec.image_policy.use_sqsh {
+        return Vec::new();
     }
+    // A conversion may run on another node, with another Docker daemon.
+    let is_of_registry = |image: &&ImageRef| matches!(image, ImageRef::Registry { .. });
+    spec.images().into_iter().filter(is_of_registry).collect()
 }
 
 /// Whether the job requires the current image of a moving tag. An import that began after the job was accepted satisfies
 /// it, so jobs that were accepted before share one import.
-fn wants_fresh(spec: &JobSpec) -> bool {
-    spec.image_policy.force_reconvert_latest && spec.image.as_ref().is_some_and(ImageRef::is_latest)
+fn wants_fresh(spec: &JobSpec, image: &ImageRef) -> bool {
+    spec.image_policy.force_reconvert_latest && image.is_latest()
 }
 
-/// How the job continues, given what is known of its image.
+/// How the job continues, given what is known of one of its images.
 pub fn choose_image(job: &Job, image: &CachedImage, now: Timestamp) -> ImageChoice {
-    let is_new_enough =
-        !wants_fresh(&job.spec) || image.file_began_at.is_some_and(|began| began >= job.created_at);
+    let is_new_enough = !wants_fresh(&job.spec, &image.image)
+        || image.file_began_at.is_some_and(|began| began >= job.created_at);
     let is_seen = image.file_seen_at.is_some_and(|at| now - at < FRESH);
     let is_made = image.conversion.as_ref().is_some_and(|conversion| !conversion.has_ended());
     let whole = image.file.as_ref().filter(|file| !image.damaged_files.contains(file));
     match (whole, &image.conversion) {
         // While a new file is made, the old one stays valid, unless a job could not use it.
         (Some(file), _) if is_new_enough && (is_seen || is_made && image.file_seen_at.is_some()) => {
-            ImageChoice::Launch(LaunchImage { image: ImageRef::File(file.clone()), note: None })
+            ImageChoice::Launch(LaunchImage {
+                requested: image.image.clone(),
+                image: ImageRef::File(file.clone()),
+                note: None,
+            })
         }
         (_, Some(conversion)) if conversion.has_ended() => ImageChoice::Look,
         (_, Some(conversion)) => await_conversion(job, image, conversion, now),
@@ -121,5 +126,5 @@ pub fn run_unconverted(job: &Job, image: &ImageRef, error: &str) -> ImageChoice 
     let note = format!(
         "The image {image} could not be converted ({error}), so each node pulls it from the registry when the job starts."
     );
-    ImageChoice::Launch(LaunchImage { image: image.clone(), note: Some(note) })
+    ImageChoice::Launch(LaunchImage { requested: image.clone(), image: image.clone(), note: Some(note) })
 }

@@ -32,7 +32,7 @@ use crate::{
     run::graces::Graces,
 };
 
-pub use choice::{ImageChoice, cached_image, choose_image, given_up, run_unconverted};
+pub use choice::{ImageChoice, cached_images, choose_image, given_up, run_unconverted};
 pub use recipe::conversion_job;
 
 /// A conversion that has not begun for this long is not waited for any longer.

@@ -86,6 +86,7 @@ pub fn conversion_job(
         use_requeue: false,
         timeout_minutes: None,
         mounts: Vec::new(),
+        mount_home: None,
         partitions: Some(settings.conversion_partition.as_str().parse()?),
         options: SubmitOptions {
             account: cluster.account.clone(),

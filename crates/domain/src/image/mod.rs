@@ -4,6 +4,7 @@ mod parse;
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
 use serde_with::{DeserializeFromStr, SerializeDisplay};
 use sha2::{Digest, Sha256};
 
@@ -36,9 +37,10 @@ pub enum ImageRef {
     },
 }
 
-/// The image of an attempt.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// An image that an attempt starts in the place of the requested one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LaunchImage {
+    pub requested: ImageRef,
     pub image: ImageRef,
     /// Why it is not the cached file that the job requested.
     pub note: Option<String>,

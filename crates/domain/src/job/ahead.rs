@@ -44,9 +44,10 @@ impl Job {
         self.number_ahead().is_some() && !self.closes_ahead()
     }
 
-    /// The image of that attempt, if the job goes on with it.
-    pub fn image_ahead(&self) -> Option<&LaunchImage> {
-        self.attempt.as_ref().filter(|_| self.goes_on_ahead())?.image.as_ref()
+    /// The images of that attempt, if the job goes on with it and it has some.
+    pub fn images_ahead(&self) -> Option<&[LaunchImage]> {
+        let images = self.attempt.as_ref().filter(|_| self.goes_on_ahead()).map(|attempt| &*attempt.images);
+        images.filter(|images| !images.is_empty())
     }
 
     /// Slurm had the newest attempt already, with the script of `queued_by`. So what the service has just decided about nodes does

@@ -7,7 +7,7 @@ use strum::{Display, EnumString, IntoStaticStr};
 
 use crate::{
     clock::Timestamp,
-    image::LaunchImage,
+    image::{ImageRef, LaunchImage},
     job::{
         identity::{AttemptNo, JobId, Origin},
         submit_fence::SubmitFence,
@@ -40,8 +40,8 @@ pub struct Attempt {
     pub ahead_closed: bool,
     /// How it ended; absent while it is open.
     pub verdict: Option<Verdict>,
-    /// The image chosen for this attempt; absent when it uses the job's image.
-    pub image: Option<LaunchImage>,
+    /// What it starts in the place of images that the job requests.
+    pub images: Vec<LaunchImage>,
 }
 
 /// How an attempt ended, and why the job was or was not retried.
@@ -127,8 +127,13 @@ impl Attempt {
             explained_requeues: 0,
             ahead_closed: false,
             verdict: None,
-            image: None,
+            images: Vec::new(),
         })
+    }
+
+    /// What it starts in the place of an image that the job requests.
+    pub fn launched(&self, requested: &ImageRef) -> Option<&ImageRef> {
+        self.images.iter().find(|launch| launch.requested == *requested).map(|launch| &launch.image)
     }
 
     /// Whether it has not ended: the next submission belongs to it.

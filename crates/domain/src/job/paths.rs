@@ -1,11 +1,14 @@
 //! The layout of a job's files on the cluster. No other module knows it.
 
-use slurm::{InvalidName, RemotePath};
+use slurm::{ComponentName, InvalidName, RemotePath};
 
-use crate::job::{
-    attempt::{Attempt, AttemptPlace},
-    identity::{AttemptNo, JobId},
-    logs::{LogFile, LogRole, LogStream},
+use crate::{
+    job::{
+        attempt::{Attempt, AttemptPlace},
+        identity::{AttemptNo, JobId},
+        logs::{LogFile, LogRole, LogStream},
+    },
+    request::spec::JobSpec,
 };
 
 /// The paths of one job below the cluster's base directory.
@@ -123,9 +126,17 @@ impl JobPaths {
         directory.transpose()
     }
 
-    /// The files that hold secrets.
-    pub fn secret_files(&self) -> Vec<RemotePath> {
-        vec![self.env_json.clone(), self.env_shell.clone(), self.meta.clone()]
+    /// The variables of one component as a shell file; 0600, removed at the end.
+    pub fn component_env(&self, component: &ComponentName) -> Result<RemotePath, InvalidName> {
+        self.base.join(&format!("env/{}.{component}.sh", self.id))
+    }
+
+    /// The files that hold secrets, of a job with this specification.
+    pub fn secret_files(&self, spec: &JobSpec) -> Vec<RemotePath> {
+        let of_job = [&self.env_json, &self.env_shell, &self.meta].map(Clone::clone);
+        let with_own = spec.components().iter().filter(|component| component.own.has_variables());
+        let of_components = with_own.filter_map(|component| self.component_env(&component.name).ok());
+        of_job.into_iter().chain(of_components).collect()
     }
 }
 

@@ -28,7 +28,7 @@ use crate::{
         spec::{JobSpec, Work},
     },
 };
-use program::{MAIN, SETUP, command, component, several, tao_command};
+use program::{MAIN, SETUP, Site, command, component, several, tao_command};
 
 /// Why a job cannot be staged. It is always a defect of the service, since the request was validated.
 #[derive(Debug, thiserror::Error)]
@@ -85,7 +85,10 @@ pub fn plan_submission(
     }
     let base = component(&job.spec, attempt, &state_dir, argv, &open)?;
     let program = match &job.spec.work {
-        Work::Components { list } => several(list, &base, &state_dir, &mut files)?,
+        Work::Components { list } => {
+            let site = Site { job, attempt, paths: &paths, state_dir: &state_dir, open: &open, secrets };
+            several(list, &base, &site, &mut files)?
+        }
         Work::Tao { .. } | Work::Command { .. } => cosmos::expand(&job.spec, base)?,
     };
     open.extend(program.env);
@@ -124,7 +127,7 @@ pub fn plan_submission(
     let is_checked = |path: &&RemotePath| cluster.node_local.iter().all(|local| !path.is_within(local));
     let parents = files.iter().filter_map(|file| file.path.parent());
     // Also without secrets: the cleanup has to prove that the files are gone, and a missing directory does not.
-    let private = paths.secret_files();
+    let private = paths.secret_files(&job.spec);
     let private = private.iter().filter_map(RemotePath::parent);
     let tasks = job.spec.array.as_ref().map(|_| state_dir.join("tasks")).transpose()?;
     let make_dirs: BTreeSet<RemotePath> = parents

@@ -5,19 +5,22 @@ use std::{collections::BTreeMap, sync::Arc};
 use remote::{
     Component, Container, Kind, Log, Nodes, OnWarning, Place, StagedFile, Value,
     launcher::PerNode,
-    script::{BEGIN_MARK, is_of_hooks},
+    script::{BEGIN_MARK, env_text, is_of_hooks},
 };
-use slurm::{ComponentName, EnvKey, InvalidName, RemotePath, RunTime};
+use secrecy::ExposeSecret;
+use slurm::{ComponentName, CudaVersion, EnvKey, InvalidName, RemotePath, RunTime};
 
 use crate::{
-    cluster::policy::ContainerRuntime,
+    cluster::{mount::Mount, policy::ContainerRuntime},
+    image::ImageRef,
     job::{attempt::Attempt, paths::JobPaths, stored::Job},
-    launch::StagingError,
+    launch::{PRIVATE, StagingError},
     request::{
         components::{JobComponent, variable},
         cosmos::Program,
         launcher::Launcher,
         program::ProgramSettings,
+        secret::Secrets,
         spec::{CUDA_OVERRIDE, JobSpec, Work},
     },
 };
@@ -59,16 +62,15 @@ pub(super) fn component(
     argv: Vec<String>,
     open: &BTreeMap<EnvKey, String>,
 ) -> Result<Component, InvalidName> {
-    let place = place(spec, attempt, open);
+    let place = place(spec, attempt, (spec.image.as_ref(), &spec.mounts, spec.mount_home), open);
     let ProgramSettings { launcher, setup, workdir, .. } = &spec.program;
     let launcher = launcher.as_ref().map_or_else(|| Arc::new(PerNode) as _, Launcher::of_script);
-    let cuda = open.iter().find(|(key, value)| key.as_str() == CUDA_OVERRIDE && !value.is_empty());
     Ok(Component {
         tasks_per_node: spec.resources.tasks_per_node,
         // A command on the node itself may use Slurm's variables.
         lightning_safe: !matches!(place, Place::Host),
         place,
-        cuda: cuda.map(|(_, version)| version.parse()).transpose()?,
+        cuda: cuda(open)?,
         on_warning: match spec.work {
             Work::Tao { .. } => OnWarning::Ignore,
             // The command's shell ignores the warning, unless the command's text traps it.
@@ -80,44 +82,92 @@ pub(super) fn component(
     })
 }
 
-/// The programs of a job that has several, each like `base` with a script of its own. The scripts are staged.
+fn cuda(open: &BTreeMap<EnvKey, String>) -> Result<Option<CudaVersion>, InvalidName> {
+    let asked = open.iter().find(|(key, value)| key.as_str() == CUDA_OVERRIDE && !value.is_empty());
+    asked.map(|(_, version)| version.parse()).transpose()
+}
+
+/// What the components of a job have in common.
+pub(super) struct Site<'a> {
+    pub(super) job: &'a Job,
+    pub(super) attempt: &'a Attempt,
+    pub(super) paths: &'a JobPaths,
+    pub(super) state_dir: &'a RemotePath,
+    /// The job's plain variables.
+    pub(super) open: &'a BTreeMap<EnvKey, String>,
+    pub(super) secrets: &'a Secrets,
+}
+
+/// The programs of a job that has several, each like `base` with a script of its own. The scripts are staged, and so are the
+/// variables that only one of them has.
 pub(super) fn several(
     list: &[JobComponent],
     base: &Component,
-    state_dir: &RemotePath,
+    site: &Site<'_>,
     files: &mut Vec<StagedFile>,
 ) -> Result<Program, StagingError> {
     let mut program =
         Program { components: Vec::new(), variables: Vec::new(), env: BTreeMap::new(), all_memory: false };
-    for job in list {
-        let nodes = Nodes { first: job.first_node, count: job.nodes };
-        if job.is_service {
-            let name = variable(&job.name);
+    for component in list {
+        let nodes = Nodes { first: component.first_node, count: component.nodes };
+        if component.is_service {
+            let name = variable(&component.name);
             let first = Nodes { count: 1, ..nodes };
             program.variables.push((format!("{name}_HOST").parse()?, Value::Hosts(first)));
             program.variables.push((format!("{name}_NODES").parse()?, Value::Hosts(nodes)));
         }
-        let kind = match (job.is_service, job.with_previous) {
+        let kind = match (component.is_service, component.with_previous) {
             (true, _) => Kind::Service,
             (false, true) => Kind::With,
             (false, false) => Kind::Step,
         };
-        let (file, argv) = command(&job.name, &job.text, state_dir)?;
+        let (file, argv) = command(&component.name, &component.text, site.state_dir)?;
         files.push(file);
+        let (spec, own) = (&site.job.spec, &component.own);
+        let open: BTreeMap<_, _> =
+            site.open.iter().chain(&own.env).map(|(key, value)| (key.clone(), value.clone())).collect();
+        let mounts = own.mounts.as_ref().unwrap_or(&spec.mounts);
+        let home = own.mount_home.or(spec.mount_home).or(Some(false));
+        let place = place(spec, site.attempt, (component.image(spec), mounts, home), &open);
+        let launcher = component.launcher.as_ref();
         program.components.push(Component {
-            name: job.name.clone(),
+            name: component.name.clone(),
             kind,
             nodes,
-            launcher: job.launcher.as_ref().map_or_else(|| Arc::clone(&base.launcher), Launcher::of_script),
+            launcher: launcher.map_or_else(|| Arc::clone(&base.launcher), Launcher::of_script),
             argv,
-            timeout: job
+            timeout: component
                 .timeout_minutes
                 .and_then(|minutes| RunTime::from_seconds(minutes.saturating_mul(60))),
             log: Log::Own,
+            lightning_safe: !matches!(place, Place::Host),
+            place,
+            cuda: cuda(&open)?,
+            env_file: env_file(component, site, files)?,
+            node_env: own.node_env.clone().into_iter().collect(),
+            workdir: own.workdir.as_ref().or(base.workdir.as_ref()).cloned(),
             ..base.clone()
         });
     }
     Ok(program)
+}
+
+/// Stages the variables that only this component has.
+fn env_file(
+    component: &JobComponent,
+    site: &Site<'_>,
+    files: &mut Vec<StagedFile>,
+) -> Result<Option<RemotePath>, StagingError> {
+    if !component.own.has_variables() {
+        return Ok(None);
+    }
+    let path = site.paths.component_env(&component.name)?;
+    let secret = site.secrets.components.get(&component.name).into_iter().flatten();
+    let secret = secret.map(|(key, value)| (key, value.expose_secret()));
+    let open = component.own.env.iter().map(|(key, value)| (key, value.as_str()));
+    let bytes = env_text(open.chain(secret))?.into_bytes();
+    files.push(StagedFile { path: path.clone(), mode: PRIVATE, bytes });
+    Ok(Some(path))
 }
 
 /// A shell script of a component as a staged file, and the words that run it.
@@ -138,10 +188,16 @@ pub(super) fn command(
     Ok((StagedFile { path, mode: 0o644, bytes }, argv))
 }
 
-fn place(spec: &JobSpec, attempt: &Attempt, open: &BTreeMap<EnvKey, String>) -> Place {
-    let launched = attempt.image.as_ref().map(|launched| &launched.image);
-    let Some(image) = launched.or(spec.image.as_ref()) else { return Place::Host };
-    let mut mounts: Vec<String> = spec.mounts.iter().map(ToString::to_string).collect();
+/// Where a program with this image, these mounts and this wish for a home directory runs. `open`: its plain variables.
+fn place(
+    spec: &JobSpec,
+    attempt: &Attempt,
+    (image, mounts, home): (Option<&ImageRef>, &[Mount], Option<bool>),
+    open: &BTreeMap<EnvKey, String>,
+) -> Place {
+    let Some(requested) = image else { return Place::Host };
+    let image = attempt.launched(requested).unwrap_or(requested);
+    let mut mounts: Vec<String> = mounts.iter().map(ToString::to_string).collect();
     // The job's own files are below the base directory, so the container always mounts it.
     let base = attempt.job_dir.as_str();
     if !mounts.iter().any(|mount| base == mount || base.starts_with(&format!("{mount}/"))) {
@@ -149,7 +205,7 @@ fn place(spec: &JobSpec, attempt: &Attempt, open: &BTreeMap<EnvKey, String>) -> 
     }
     let hook_env = open.iter().filter(|(key, value)| is_of_hooks(key, value));
     let hook_env = hook_env.map(|(key, value)| (key.clone(), value.clone())).collect();
-    let container = |image| Container { image, mounts, hook_env, without_home: false };
+    let container = |image| Container { image, mounts, hook_env, home };
     match spec.image_policy.runtime {
         ContainerRuntime::Pyxis => Place::Pyxis(container(image.pyxis())),
         ContainerRuntime::Apptainer => Place::Apptainer(container(image.apptainer())),

@@ -149,13 +149,17 @@ pub struct ContainerRequest {
     /// Convert an image with the tag `latest` again even if a converted file exists. Default: the cluster's setting, by default
     /// false.
     pub force_reconvert_latest: Option<bool>,
+    /// Whether the container has the user's home directory. Default: of steps and services false; otherwise what the site
+    /// configures for Enroot, which is false as it comes, or for Apptainer.
+    pub mount_home: Option<bool>,
 }
 
 impl ContainerRequest {
     /// Whether any field is given.
     pub(crate) fn is_given(&self) -> bool {
-        let Self { mounts, runtime, use_sqsh, require_sqsh, force_reconvert_latest } = self;
+        let Self { mounts, runtime, use_sqsh, require_sqsh, force_reconvert_latest, mount_home } = self;
         mounts.is_some()
+            || mount_home.is_some()
             || runtime.is_some()
             || use_sqsh.is_some()
             || require_sqsh.is_some()

@@ -1,14 +1,21 @@
 //! The programs of a job that has several: steps, and services beside them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use slurm::ComponentName;
 use utoipa::ToSchema;
 
-use super::{launcher::Launcher, text::is_blank};
-use crate::violation::Faults;
+use super::{
+    body::null_as_default,
+    component_settings::{ComponentContainer, ComponentSettings},
+    launcher::Launcher,
+    secret::Secrets,
+    spec::JobSpec,
+    text::is_blank,
+};
+use crate::{image::ImageRef, violation::Faults};
 
 /// The supervisor's room for their ends is bounded.
 const MOST: usize = 24;
@@ -34,6 +41,27 @@ pub struct ComponentRequest {
     /// It may run for so many minutes; then the job ends. Default: no limit of its own.
     #[schema(minimum = 1, maximum = 525_600)]
     pub timeout_minutes: Option<u32>,
+    /// The container image. Default: the job's; without one it runs on the node itself.
+    pub image: Option<String>,
+    /// Whether it runs on the node itself although the job has an image. Default: false.
+    pub on_node: Option<bool>,
+    #[serde(default, deserialize_with = "null_as_default")]
+    #[schema(value_type = Option<ComponentContainer>)]
+    pub container: ComponentContainer,
+    /// Variables of it alone, beside those of the job. A value is secret if its name indicates it.
+    #[serde(default, deserialize_with = "null_as_default")]
+    #[schema(value_type = Option<BTreeMap<String, String>>)]
+    pub env: BTreeMap<String, String>,
+    /// Secret variables of it alone. Their values are encrypted at rest and never returned.
+    #[serde(default, deserialize_with = "null_as_default")]
+    #[schema(value_type = Option<BTreeMap<String, String>>, write_only)]
+    pub secret_env: BTreeMap<String, String>,
+    /// Variables that it gets from the environment of the cluster's user on the job's first node: each name with the name there.
+    #[serde(default, deserialize_with = "null_as_default")]
+    #[schema(value_type = Option<BTreeMap<String, String>>)]
+    pub node_env: BTreeMap<String, String>,
+    /// The directory that it starts in. Default: the job's.
+    pub workdir: Option<String>,
 }
 
 /// A validated program of a job.
@@ -53,12 +81,23 @@ pub struct JobComponent {
     pub launcher: Option<Launcher>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_minutes: Option<u32>,
+    /// What it has of its own.
+    #[serde(flatten)]
+    pub own: ComponentSettings,
 }
 
-/// The programs of a request, before they have their nodes: services first.
+impl JobComponent {
+    /// The image that it runs, of a job with this specification.
+    pub fn image<'a>(&'a self, spec: &'a JobSpec) -> Option<&'a ImageRef> {
+        self.own.image.as_ref().or(spec.image.as_ref()).filter(|_| !self.own.on_node)
+    }
+}
+
+/// The programs of a request, before they have their nodes: services first. Their secret variables go to `secrets`.
 pub(super) fn components(
     services: &[ComponentRequest],
     steps: &[ComponentRequest],
+    secrets: &mut Secrets,
     faults: &mut Faults,
 ) -> Vec<JobComponent> {
     if steps.is_empty() {
@@ -95,11 +134,16 @@ pub(super) fn components(
             .as_ref()
             .and_then(|body| Launcher::from_request(body, &format!("{at}/launcher"), faults));
         let name: Option<ComponentName> = faults.parse(&format!("{at}/name"), &asked.name);
+        let (own, secret) = ComponentSettings::from_request(asked, &at, faults);
         if name.as_ref().is_some_and(|name| !names.insert(variable(name))) {
             faults.add(format!("{at}/name"), "contradiction", "is the name of another step or service");
         }
+        let name = name?;
+        if !secret.is_empty() {
+            secrets.components.insert(name.clone(), secret);
+        }
         Some(JobComponent {
-            name: name?,
+            name,
             text: asked.command.clone(),
             is_service,
             with_previous,
@@ -107,6 +151,7 @@ pub(super) fn components(
             nodes: asked.nodes.unwrap_or(0),
             launcher,
             timeout_minutes: asked.timeout_minutes,
+            own,
         })
     };
     let services: Vec<_> =
@@ -159,7 +204,7 @@ mod tests {
     fn placed(services: Value, steps: Value, nodes: u32) -> (Vec<(u32, u32)>, Vec<String>) {
         let mut faults = Faults::default();
         let read = |list| serde_json::from_value::<Vec<ComponentRequest>>(list).unwrap();
-        let mut all = components(&read(services), &read(steps), &mut faults);
+        let mut all = components(&read(services), &read(steps), &mut Secrets::default(), &mut faults);
         place(&mut all, nodes, &mut faults);
         let nodes = all.iter().map(|component| (component.first_node, component.nodes)).collect();
         (nodes, faults.0.into_iter().map(|fault| fault.pointer).collect())

@@ -2,6 +2,7 @@
 
 pub(crate) mod array;
 pub(crate) mod body;
+pub(crate) mod component_settings;
 pub(crate) mod components;
 pub(crate) mod container_job;
 pub mod cosmos;

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt};
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use slurm::EnvKey;
+use slurm::{ComponentName, EnvKey};
 
 /// A variable with one of these in its name is secret.
 const SECRET_PARTS: [&str; 8] =
@@ -21,6 +21,8 @@ pub fn is_secret_key(key: &EnvKey) -> bool {
 #[derive(Clone, Default)]
 pub struct Secrets {
     pub env: BTreeMap<EnvKey, SecretString>,
+    /// Those of one step or service alone.
+    pub components: BTreeMap<ComponentName, BTreeMap<EnvKey, SecretString>>,
     /// TAO's workspace details, which hold access keys at depths that vary by cloud. Only the few that are known to be
     /// harmless are in [`JobSpec::cloud_plain`](crate::JobSpec) instead.
     pub cloud_metadata: Map<String, Value>,
@@ -30,31 +32,50 @@ pub struct Secrets {
 #[derive(Serialize, Deserialize)]
 struct Opened {
     env: BTreeMap<EnvKey, String>,
+    #[serde(default)]
+    components: BTreeMap<ComponentName, BTreeMap<EnvKey, String>>,
     cloud_metadata: Map<String, Value>,
 }
 
 impl Secrets {
     pub fn is_empty(&self) -> bool {
-        self.env.is_empty() && self.cloud_metadata.is_empty()
+        self.env.is_empty() && self.components.is_empty() && self.cloud_metadata.is_empty()
     }
 
     /// The plain bytes to be sealed.
     pub fn to_plain(&self) -> Result<Vec<u8>, serde_json::Error> {
-        let env =
-            self.env.iter().map(|(key, value)| (key.clone(), value.expose_secret().to_owned())).collect();
-        serde_json::to_vec(&Opened { env, cloud_metadata: self.cloud_metadata.clone() })
+        let opened = |list: &BTreeMap<EnvKey, SecretString>| {
+            list.iter().map(|(key, value)| (key.clone(), value.expose_secret().to_owned())).collect()
+        };
+        serde_json::to_vec(&Opened {
+            env: opened(&self.env),
+            components: self.components.iter().map(|(name, list)| (name.clone(), opened(list))).collect(),
+            cloud_metadata: self.cloud_metadata.clone(),
+        })
     }
 
     /// The inverse of [`to_plain`](Self::to_plain).
     pub fn from_plain(bytes: &[u8]) -> Result<Self, serde_json::Error> {
-        let Opened { env, cloud_metadata } = serde_json::from_slice(bytes)?;
-        Ok(Self { env: env.into_iter().map(|(key, value)| (key, value.into())).collect(), cloud_metadata })
+        let Opened { env, components, cloud_metadata } = serde_json::from_slice(bytes)?;
+        let closed = |list: BTreeMap<EnvKey, String>| {
+            list.into_iter().map(|(key, value)| (key, value.into())).collect()
+        };
+        Ok(Self {
+            env: closed(env),
+            components: components.into_iter().map(|(name, list)| (name, closed(list))).collect(),
+            cloud_metadata,
+        })
     }
 }
 
 impl fmt::Debug for Secrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Secrets").field("env", &self.env.keys()).finish_non_exhaustive()
+        let components = self.components.iter().map(|(name, list)| (name, list.keys()));
+        let components: Vec<_> = components.collect();
+        f.debug_struct("Secrets")
+            .field("env", &self.env.keys())
+            .field("components", &components)
+            .finish_non_exhaustive()
     }
 }
 
@@ -76,16 +97,31 @@ mod tests {
     fn debug_shows_names_and_never_values() {
         let mut secrets = Secrets::default();
         secrets.env.insert("HF_TOKEN".parse().unwrap(), "hunter2".to_owned().into());
+        let own = [("JUDGE_KEY".parse().unwrap(), "hunter4".to_owned().into())];
+        secrets.components.insert("judge".parse().unwrap(), own.into());
         secrets.cloud_metadata.insert("secret_key".to_owned(), "hunter3".into());
         let shown = format!("{secrets:?}");
-        assert!(shown.contains("HF_TOKEN") && !shown.contains("hunter"), "{shown}");
+        assert!(
+            shown.contains("HF_TOKEN") && shown.contains("JUDGE_KEY") && !shown.contains("hunter"),
+            "{shown}"
+        );
     }
 
     #[test]
     fn what_is_sealed_reads_back() {
         let mut secrets = Secrets::default();
         secrets.env.insert("HF_TOKEN".parse().unwrap(), "hunter2".to_owned().into());
+        let own = [("HF_TOKEN".parse().unwrap(), "hunter4".to_owned().into())];
+        secrets.components.insert("judge".parse().unwrap(), own.into());
         let back = Secrets::from_plain(&secrets.to_plain().unwrap()).unwrap();
-        assert_eq!(back.env.values().next().unwrap().expose_secret(), "hunter2");
+        let key = "HF_TOKEN".parse().unwrap();
+        assert_eq!(back.env[&key].expose_secret(), "hunter2");
+        assert_eq!(back.components[&"judge".parse().unwrap()][&key].expose_secret(), "hunter4");
+    }
+
+    #[test]
+    fn what_an_earlier_release_has_sealed_reads_back() {
+        let back = Secrets::from_plain(br#"{"env": {"A": "b"}, "cloud_metadata": {}}"#).unwrap();
+        assert_eq!(back.env.len(), 1);
     }
 }

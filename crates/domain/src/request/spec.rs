@@ -5,7 +5,8 @@ mod from_request;
 mod inputs;
 
 pub(crate) use environment::CUDA_OVERRIDE;
-pub(in crate::request) use from_request::labels;
+pub(in crate::request) use environment::environment;
+pub(in crate::request) use from_request::{image, labels, mounts_of};
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -99,6 +100,9 @@ pub struct JobSpec {
     #[serde(default)]
     pub timeout_minutes: Option<NonZeroU32>,
     pub mounts: Vec<Mount>,
+    /// Whether a container has the user's home directory. Default: of steps and services false, otherwise as the site configures it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mount_home: Option<bool>,
     pub partitions: Option<PartitionList>,
     /// What it asks Slurm for beyond its resources.
     #[serde(default)]
@@ -125,7 +129,35 @@ impl JobSpec {
 
     /// Whether its programs have logs of their own, beside those of the job.
     pub fn has_component_logs(&self) -> bool {
-        matches!(self.work, Work::Components { .. }) || cosmos::has_roles(self)
+        !self.components().is_empty() || cosmos::has_roles(self)
+    }
+
+    /// Its steps and services, if it has several programs.
+    pub fn components(&self) -> &[JobComponent] {
+        match &self.work {
+            Work::Components { list } => list,
+            Work::Tao { .. } | Work::Command { .. } => &[],
+        }
+    }
+
+    /// Whether it has values that are erased at its end.
+    pub fn has_secrets(&self) -> bool {
+        let mut of_components = self.components().iter().map(|component| &component.own.secret_env);
+        !self.secret_env.is_empty()
+            || !self.cloud_secret_keys.is_empty()
+            || of_components.any(|names| !names.is_empty())
+    }
+
+    /// The images that it runs, each once.
+    pub fn images(&self) -> Vec<&ImageRef> {
+        let mut images: Vec<&ImageRef> = Vec::new();
+        let of_job = self.image.iter().filter(|_| self.components().is_empty());
+        for image in of_job.chain(self.components().iter().filter_map(|component| component.image(self))) {
+            if !images.contains(&image) {
+                images.push(image);
+            }
+        }
+        images
     }
 
     /// Whether its tasks wait for tasks of other jobs.

@@ -268,7 +268,7 @@ fn diagnosis(job: &Job, task: &Task<'_>, found: &Findings<'_>) -> Option<Diagnos
         wrote_nothing: found.readable
             && run.progress.word.is_none()
             && logs.iter().all(|log| log.trim_ascii().is_empty()),
-        image: ImageSource::of(job, task.attempt),
+        image: ImageSource::of(job, task.attempt, &logs),
     })
 }
 

@@ -18,7 +18,7 @@ use crate::{
 
 use matching::matches;
 
-pub use image::{FileFault, cached_file_fault};
+pub use image::{FileFault, cached_file_faults};
 pub(crate) use image::{ImageSource, registry_refusal};
 pub use rules::RULES;
 

@@ -66,7 +66,6 @@ fn job_document(job: &Job, due_at: Option<Timestamp>) -> Value {
 
 fn attempt_document(job: JobId, attempt: &Attempt) -> Value {
     let verdict = attempt.verdict.as_ref();
-    let image = attempt.image.as_ref();
     json!({
         "job_id": job,
         "attempt": attempt.no.get(),
@@ -75,8 +74,7 @@ fn attempt_document(job: JobId, attempt: &Attempt) -> Value {
         "slurm_job_id": attempt.slurm_id.map(SlurmJobId::get),
         "tasks": attempt.tasks.to_string(),
         "base": attempt.base,
-        "image": image.map(|launched| launched.image.to_string()),
-        "image_note": image.and_then(|launched| launched.note.as_deref()),
+        "images": attempt.images,
         "intended_at": attempt.intended_at,
         "submit_fence": attempt.fence.newest,
         "submit_fence_cleared": attempt.fence.cleared,

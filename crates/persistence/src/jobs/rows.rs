@@ -1,6 +1,6 @@
 //! Rows of jobs, attempts and runs to domain values.
 
-use domain::{ArrayState, Attempt, Job, JobId, LaunchImage, Owner, Run, Timestamp, Verdict};
+use domain::{ArrayState, Attempt, Job, JobId, Owner, Run, Timestamp, Verdict};
 use uuid::Uuid;
 
 use crate::{
@@ -35,7 +35,7 @@ macro_rules! select_attempts {
                     a.submitted_at as attempt_submitted_at,
                     a.excluded_nodes as \"excluded_nodes?\", a.explained_requeues as \"explained_requeues?\",
                     a.ahead_closed as \"ahead_closed?\",
-                    a.concluded_at, a.outcome, a.why, a.rule, a.matched_line, a.image, a.image_note,
+                    a.concluded_at, a.outcome, a.why, a.rule, a.matched_line, a.images::text as \"images?\",
                     r.slurm_state, r.exit_code, r.exit_signal, r.nodes, r.reason, r.partition,
                     r.status_files::text as \"status_files?\", r.progress::text as \"progress?\",
                     r.activity::text as activity, r.kill_reason, r.queued_since, r.estimated_start,
@@ -98,8 +98,7 @@ pub(crate) struct JobRow {
     pub(crate) why: Option<String>,
     pub(crate) rule: Option<String>,
     pub(crate) matched_line: Option<String>,
-    pub(crate) image: Option<String>,
-    pub(crate) image_note: Option<String>,
+    pub(crate) images: Option<String>,
     pub(crate) slurm_state: Option<String>,
     pub(crate) exit_code: Option<i16>,
     pub(crate) exit_signal: Option<i16>,
@@ -176,7 +175,7 @@ fn attempt(row: &mut JobRow) -> Result<Option<Attempt>> {
     };
     let number = |column, number: Option<i32>| stored.number(column, number.unwrap_or_default());
     let excluded = row.excluded_nodes.take().unwrap_or_default();
-    let image = stored.parse_any("image", row.image.as_ref())?;
+    let images = row.images.as_deref().map(|text| stored.json("images", text)).transpose()?;
     Ok(Some(Attempt {
         no: stored.attempt_no(no)?,
         token: stored.parse("token", token)?,
@@ -206,7 +205,7 @@ fn attempt(row: &mut JobRow) -> Result<Option<Attempt>> {
             }),
             None => None,
         },
-        image: image.map(|image| LaunchImage { image, note: row.image_note.take() }),
+        images: images.unwrap_or_default(),
     }))
 }
 

@@ -197,11 +197,11 @@ impl Store {
                    insert into slurm_metadata (
                        job_id, attempt, token, job_dir, tasks, base, slurm_job_id, script, intended_at, submit_fence,
                        submit_fence_cleared, submit_fence_shut_at, submitted_at, failed_submissions, absent_at,
-                       excluded_nodes, explained_requeues, ahead_closed, concluded_at, outcome, why, rule, matched_line, image, image_note)
+                       excluded_nodes, explained_requeues, ahead_closed, concluded_at, outcome, why, rule, matched_line, images)
                    select a.job_id, a.attempt, a.token, a.job_dir, a.tasks, a.base, a.slurm_job_id, a.script, a.intended_at,
                           a.submit_fence, a.submit_fence_cleared, a.submit_fence_shut_at, a.submitted_at,
                           a.failed_submissions, a.absent_at, coalesce(a.excluded_nodes, '{}'), a.explained_requeues, a.ahead_closed,
-                          a.concluded_at, a.outcome, a.why, a.rule, a.matched_line, a.image, a.image_note
+                          a.concluded_at, a.outcome, a.why, a.rule, a.matched_line, a.images
                    from jsonb_populate_recordset(null::slurm_metadata, $2) a
                    where a.job_id in (select id from stored)
                    on conflict (job_id, attempt) do update
@@ -213,7 +213,7 @@ impl Store {
                        explained_requeues = excluded.explained_requeues, ahead_closed = excluded.ahead_closed,
                        concluded_at = excluded.concluded_at, outcome = excluded.outcome, why = excluded.why,
                        rule = excluded.rule, matched_line = excluded.matched_line,
-                       image = excluded.image, image_note = excluded.image_note
+                       images = excluded.images
                ), runs as (
                    insert into runs as known
                    select r.* from jsonb_populate_recordset(null::runs, $7) r

@@ -33,6 +33,11 @@ pub struct Component {
     pub argv: Vec<String>,
     /// Variables of the service for its tasks. They override those of the job, of its image and of the launcher.
     pub variables: Vec<(EnvKey, Value)>,
+    /// A file with variables that it alone has, read after that of the job; its text is by [`env_text`](super::env_text). It has
+    /// secrets: mode 0600.
+    pub env_file: Option<RemotePath>,
+    /// Variables of it, and those of the batch script that have their values: what the cluster's user has set on the node.
+    pub node_env: Vec<(EnvKey, EnvKey)>,
     /// A file with lines for bash, each ended by a NUL, that run before the command of each task, in its container.
     pub setup: Option<RemotePath>,
     /// The directory that it starts in.
@@ -71,8 +76,8 @@ pub struct Container {
     /// Variables that [Enroot's hooks read](super::is_of_hooks), none of them secret: they are in the script's text. They
     /// override those of the image.
     pub hook_env: BTreeMap<EnvKey, String>,
-    /// Whether it never has the user's home directory. Otherwise the cluster's configuration decides.
-    pub without_home: bool,
+    /// Whether it has the user's home directory. By default the cluster's configuration decides.
+    pub home: Option<bool>,
 }
 
 /// Where the output of a component goes.
@@ -111,6 +116,8 @@ impl Component {
             launcher,
             argv,
             variables: Vec::new(),
+            env_file: None,
+            node_env: Vec::new(),
             setup: None,
             workdir: None,
             timeout: None,
@@ -118,14 +125,6 @@ impl Component {
             lightning_safe: false,
             cuda: None,
             on_warning: OnWarning::Default,
-        }
-    }
-
-    /// Its container, if Enroot makes it.
-    pub(super) fn enroot(&self) -> Option<&Container> {
-        match &self.place {
-            Place::Host | Place::Apptainer(_) => None,
-            Place::Pyxis(container) => Some(container),
         }
     }
 
@@ -172,6 +171,10 @@ impl Component {
         }
         let (outside, entry) = self.place.options(script.directives.nodes > 1)?;
         let mut lines = vec![step_options(start, table, script)?, outside, vec!["--".to_owned()]];
+        if let Place::Pyxis(container) = &self.place {
+            // Enroot's hooks read them before the container starts.
+            container.set(&mut lines[0])?;
+        }
         if own_log {
             let log = format!("\"$_tao_logs\"/{name}/%t");
             lines[0].extend([format!("--output={log}.out"), format!("--error={log}.err")]);
@@ -222,6 +225,10 @@ impl Component {
             ("--hide-nodes", hides && script.directives.nodes == 1),
         ]);
         first.push(format!("--read={}", quoted("the environment file", script.env_file.as_str())?));
+        if let Some(file) = &self.env_file {
+            first.push(format!("--read={}", quoted("the environment file", file.as_str())?));
+        }
+        first.extend(self.node_env.iter().map(|(key, on_node)| format!("--node={key}={on_node}")));
         if let Some(file) = &self.setup {
             first.push(format!("--setup={}", quoted("the setup file", file.as_str())?));
         }
@@ -301,15 +308,20 @@ impl Place {
 }
 
 impl Container {
-    /// The variables for Enroot's hooks, in the environment that srun passes on.
-    pub(super) fn export(&self, out: &mut String) -> Result<(), ScriptError> {
+    /// Puts the variables for Enroot's hooks before srun, in the environment that it passes on.
+    fn set(&self, words: &mut Vec<String>) -> Result<(), ScriptError> {
+        if self.hook_env.is_empty() {
+            return Ok(());
+        }
+        let mut first = vec!["env".to_owned()];
         for (key, value) in &self.hook_env {
             if !is_of_hooks(key, value) {
                 let forbidden = "control characters, nor be for another program";
                 return Err(ScriptError::Forbidden { what: "a variable of Enroot's hooks", forbidden });
             }
-            let _ = writeln!(out, "export {key}={}", quoted("a variable of Enroot's hooks", value)?);
+            first.push(format!("{key}={}", quoted("a variable of Enroot's hooks", value)?));
         }
+        words.splice(..0, first);
         Ok(())
     }
 
@@ -330,13 +342,15 @@ impl Container {
     /// The options of Pyxis.
     fn pyxis(&self, several_nodes: bool) -> Result<Vec<String>, ScriptError> {
         self.check()?;
-        let Self { image, mounts, hook_env, without_home } = self;
+        let Self { image, mounts, hook_env, home } = self;
         let mut words = vec![format!("--container-image={}", quoted("the image", image)?)];
         if !mounts.is_empty() {
             words.push(format!("--container-mounts={}", quoted("a mount", &mounts.join(","))?));
         }
-        if *without_home {
-            words.push("--no-container-mount-home".to_owned());
+        match home {
+            Some(true) => words.push("--container-mount-home".to_owned()),
+            Some(false) => words.push("--no-container-mount-home".to_owned()),
+            None => {}
         }
         // They override those of the image. None has a newline or a meaning for Enroot, which it would split or follow.
         let of_nodes = ["SLURM_NODEID", "SLURMD_NODENAME"].into_iter().filter(|_| several_nodes);
@@ -351,7 +365,7 @@ impl Container {
     fn apptainer(&self) -> Result<Vec<String>, ScriptError> {
         self.check()?;
         let mut words = vec!["apptainer exec --nv".to_owned()];
-        if self.without_home {
+        if self.home == Some(false) {
             words.push("--no-home".to_owned());
         }
         if !self.mounts.is_empty() {

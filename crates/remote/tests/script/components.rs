@@ -13,7 +13,7 @@ fn script(node: &Node, text: &str) -> BatchScript {
         image: "/lustre/cosmos.sqsh".to_owned(),
         mounts: vec![],
         hook_env: BTreeMap::new(),
-        without_home: true,
+        home: Some(false),
     };
     let role = |name: &str, first: u32, count: u32, kind| Component {
         name: name.parse().unwrap(),

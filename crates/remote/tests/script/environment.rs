@@ -33,12 +33,8 @@ const VARS: [(&str, &str); 12] = [
 /// A script of every kind of job. All run `argv`.
 fn kinds(node: &Node, argv: &[&str]) -> Vec<BatchScript> {
     let hosts = |nodes| on_nodes(node.script(argv), nodes);
-    let container = Container {
-        image: "/a.sqsh".to_owned(),
-        mounts: vec![],
-        hook_env: BTreeMap::new(),
-        without_home: false,
-    };
+    let container =
+        Container { image: "/a.sqsh".to_owned(), mounts: vec![], hook_env: BTreeMap::new(), home: None };
     let inside = |nodes| {
         let mut script = hosts(nodes);
         script.components[0].place = Place::Pyxis(container.clone());

@@ -103,7 +103,7 @@ fn a_container_is_described_to_srun() {
         image: "/lustre/a b.sqsh".to_owned(),
         mounts: vec!["/lustre".to_owned(), "/d x:/d:ro".to_owned()],
         hook_env: BTreeMap::new(),
-        without_home: false,
+        home: None,
     };
     let inside = Component { place: Place::Pyxis(container), ..component(&["true"]) };
     let output = node.run(&BatchScript { components: vec![inside], ..node.script(&[]) }, 42, 0);

@@ -143,8 +143,8 @@ fn ten_jobs_of_a_new_image_and_two_workers_are_one_conversion() {
     for id in &ids {
         assert_eq!(site.service.wait_ended(id)["status"], "Done");
         let launched = site.launched_with(id);
-        assert!(launched["image"].as_str().unwrap().starts_with(&site.cache), "{launched}");
-        assert_eq!(launched["image_note"], Value::Null);
+        assert!(launched["images"][0]["image"].as_str().unwrap().starts_with(&site.cache), "{launched}");
+        assert_eq!(launched["images"][0]["note"], Value::Null);
     }
     assert!(site.conversions_of(1)[0].contains("COMPLETED"));
     assert_eq!(site.files().len(), 1, "{:?}", site.files());
@@ -213,7 +213,7 @@ fn an_invalid_conversion_partition_is_reported_and_the_job_runs_from_the_registr
     let id = site.submit(&image, &json!({}));
     assert_eq!(site.service.wait_ended(&id)["status"], "Done");
     let launched = site.launched_with(&id);
-    assert!(launched["image_note"].as_str().unwrap().contains("invalid partition"), "{launched}");
+    assert!(launched["images"][0]["note"].as_str().unwrap().contains("invalid partition"), "{launched}");
     let strict = site.submit(&image, &json!({"require_sqsh": true}));
     let ended = site.service.wait_ended(&strict);
     assert!(ended["message"].as_str().unwrap().contains("invalid partition"), "{ended}");

@@ -145,15 +145,15 @@ impl Tables {
         !image.damaged_files.is_empty()
             && self.jobs.values().any(|JobRow { job, attempt, attempts, held, .. }| {
                 let open = attempts.get(attempt).filter(|attempt| attempt.is_open());
-                let uses = open.and_then(|attempt| attempt.image.as_ref()).map(|launch| &launch.image);
+                let uses = open.into_iter().flat_map(|attempt| &attempt.images).map(|launch| &launch.image);
                 let chooses = || {
-                    job.spec.image.as_ref() == Some(&image.image)
+                    job.spec.images().contains(&&image.image)
                         && !is_free(*held, now)
                         && !choosing.contains(&job.id)
                 };
                 job.cluster == image.cluster
                     && job.phase != Phase::Ended
-                    && (uses.into_iter().chain(&job.spec.image).any(is_damaged) || chooses())
+                    && (uses.chain(job.spec.images()).any(is_damaged) || chooses())
             })
     }
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use chrono::TimeDelta;
 use domain::{
     DesiredState, Ending, Findings, Job, JobId, JobPaths, LogStream, ResultPlaces, TaskResult, Timestamp,
-    UnhealthyNode, cached_file_fault, cleanup_is_retried, conclude, next_conclusion, result_parts,
+    UnhealthyNode, cached_file_faults, cleanup_is_retried, conclude, next_conclusion, result_parts,
     status_backlog,
 };
 use persistence::{Lease, StepRecord, WorkStore};
@@ -95,7 +95,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         let steps = jobs.iter().cloned().map(step).collect();
         let steps = self.close_ahead(runtime, &jobs, steps).await;
         // First, so that the retry of the job already finds it.
-        let unusable: Vec<_> = steps.iter().filter_map(|step| cached_file_fault(&step.job)).collect();
+        let unusable: Vec<_> = steps.iter().flat_map(|step| cached_file_faults(&step.job)).collect();
         let cluster = &runtime.target.cluster.name;
         unless_empty(unusable, async |unusable| Ok(self.store.distrust_files(cluster, &unusable).await?))
             .await?;
@@ -160,6 +160,6 @@ fn concluding(job: &Job, now: Timestamp) -> Option<Concluding> {
         status: job.run.status.cursors(),
         status_backlog: status_backlog(job, now),
         results: result_parts(&job.spec.results, &places(job)?),
-        remove: paths.secret_files(),
+        remove: paths.secret_files(&job.spec),
     })
 }

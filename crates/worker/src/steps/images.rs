@@ -1,4 +1,4 @@
-//! Decides before a submission whether a job runs from the cached file of its image or from the image itself.
+//! Decides before a submission whether a job runs from the cached files of its images or from the images themselves.
 //!
 //! A missing file is made by a job of the service. The jobs that want it wait: they need that job, and are due again when it begins
 //! and when it ends.
@@ -11,7 +11,7 @@ use std::{
 use chrono::TimeDelta;
 use domain::{
     Attempt, CachedImage, Conversion, ImageChoice, ImageRef, Job, JobId, LaunchImage, Looked, Phase,
-    Timestamp, Transition, cached_image, choose_image, conversion_job, given_up, run_unconverted,
+    Timestamp, Transition, cached_images, choose_image, conversion_job, given_up, run_unconverted,
 };
 use persistence::{ImageRecord, ImageRequest, Lease, StepRecord, Wait, WorkStore};
 use remote::{CheckImages, Superseded};
@@ -33,10 +33,10 @@ const CHECKING: &str = "Checking the cache for the image.";
 /// What is stored of the image is malformed: a person has to correct it.
 const UNREADABLE: &str = "what the service has stored about its conversion cannot be read";
 
-/// Jobs whose image is decided, and the images of jobs that use the cache.
+/// Jobs whose images are decided, and the images of jobs that use the cache.
 pub(crate) struct Settled {
     pub(crate) jobs: Vec<Job>,
-    pub(crate) images: HashMap<JobId, LaunchImage>,
+    pub(crate) images: HashMap<JobId, Vec<LaunchImage>>,
 }
 
 /// What a step knows of the images that its jobs want, by their paths.
@@ -54,15 +54,18 @@ struct Known {
 }
 
 impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
-    /// Separates the jobs that have to wait for their image.
+    /// Separates the jobs that have to wait for an image.
     pub(crate) async fn settle_images(
         &self,
         runtime: &Runtime<L>,
         lease: &Lease,
         jobs: Vec<Job>,
     ) -> Result<Settled> {
-        let requests: HashMap<JobId, CacheRequest> =
-            jobs.iter().filter_map(|job| Some((job.id, cache_request(runtime, job)?))).collect();
+        let requests: HashMap<JobId, Vec<CacheRequest>> = jobs
+            .iter()
+            .map(|job| (job.id, cache_requests(runtime, job)))
+            .filter(|(_, asked)| !asked.is_empty())
+            .collect();
         let mut settled = Settled { jobs, images: HashMap::new() };
         if requests.is_empty() {
             return Ok(settled);
@@ -75,15 +78,25 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         let now = self.clock.now();
         let (mut steps, mut waits) = (Vec::<StepRecord>::new(), Vec::new());
         for job in wanting {
-            let choice = match &requests[&job.id] {
-                Ok(request) => known.choose(&job, request, now),
-                Err((image, why)) => run_unconverted(&job, image, why),
+            let (mut launches, mut other) = (Vec::new(), None);
+            for request in &requests[&job.id] {
+                let choice = match request {
+                    Ok(request) => known.choose(&job, request, now),
+                    Err((image, why)) => run_unconverted(&job, image, why),
+                };
+                match choice {
+                    ImageChoice::Launch(image) => launches.push(image),
+                    // A refusal ends the job, whatever becomes of its other images.
+                    ImageChoice::Refused { .. } => other = Some((choice, request)),
+                    _ => other = other.or(Some((choice, request))),
+                }
+            }
+            let Some((choice, request)) = other else {
+                settled.images.insert(job.id, launches);
+                settled.jobs.push(job);
+                continue;
             };
             match choice {
-                ImageChoice::Launch(image) => {
-                    settled.images.insert(job.id, image);
-                    settled.jobs.push(job);
-                }
                 ImageChoice::Refused { message } => {
                     // It has no open attempt, so it has nothing on the cluster.
                     let Transition { job, due_at } = job.unstageable(&message, now);
@@ -96,8 +109,8 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                     steps.push(waiting(job, message, now + LOOK_AGAIN));
                 }
                 // Somebody else has learned something meanwhile, or there is another place to look at.
-                ImageChoice::Look | ImageChoice::Convert(_) => {
-                    let path = requests[&job.id].as_ref().map(|request| request.cache_path.as_str());
+                ImageChoice::Look | ImageChoice::Convert(_) | ImageChoice::Launch(_) => {
+                    let path = request.as_ref().map(|request| request.cache_path.as_str());
                     let unknown = path.ok().and_then(|path| known.unknown.get(path)).cloned();
                     let (message, at) = unknown.unwrap_or_else(|| (CHECKING.to_owned(), now));
                     steps.push(waiting(job, message, at));
@@ -120,11 +133,13 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         &self,
         runtime: &Runtime<L>,
         jobs: &[Job],
-        requests: &HashMap<JobId, CacheRequest>,
+        requests: &HashMap<JobId, Vec<CacheRequest>>,
     ) -> Result<Known> {
         let cluster = &runtime.target.cluster;
-        let wanted: Vec<(&Job, &ImageRequest)> =
-            jobs.iter().filter_map(|job| Some((job, requests[&job.id].as_ref().ok()?))).collect();
+        let wanted: Vec<(&Job, &ImageRequest)> = jobs
+            .iter()
+            .flat_map(|job| requests[&job.id].iter().flatten().map(move |request| (job, request)))
+            .collect();
         let plain: Vec<ImageRequest> = wanted.iter().map(|(_, request)| (*request).clone()).collect();
         let images = self.store.request_images(&cluster.name, &plain).await?;
         let mut known = Known::default();
@@ -246,15 +261,15 @@ fn waiting(job: Job, message: String, until: Timestamp) -> StepRecord {
 /// A job's request to the cache; or its image, and why the cache cannot hold it.
 type CacheRequest = Result<ImageRequest, (ImageRef, String)>;
 
-/// The job's request to the cache; none if an attempt is open or was queued ahead, because its image is decided.
-fn cache_request<L>(runtime: &Runtime<L>, job: &Job) -> Option<CacheRequest> {
-    if job.attempt.as_ref().is_some_and(Attempt::is_open) || job.image_ahead().is_some() {
-        return None;
+/// The job's requests to the cache; none if an attempt is open or was queued ahead, because its images are decided.
+fn cache_requests<L>(runtime: &Runtime<L>, job: &Job) -> Vec<CacheRequest> {
+    if job.attempt.as_ref().is_some_and(Attempt::is_open) || job.images_ahead().is_some() {
+        return Vec::new();
     }
-    let image = cached_image(&job.spec)?.clone();
-    let request = match runtime.target.cluster.images.cache_dir.join(&image.cache_file_name()) {
-        Ok(cache_path) => Ok(ImageRequest { job: job.id, cache_path, image }),
-        Err(error) => Err((image, error.to_string())),
-    };
-    Some(request)
+    let request =
+        |image: &ImageRef| match runtime.target.cluster.images.cache_dir.join(&image.cache_file_name()) {
+            Ok(cache_path) => Ok(ImageRequest { job: job.id, cache_path, image: image.clone() }),
+            Err(error) => Err((image.clone(), error.to_string())),
+        };
+    cached_images(&job.spec).into_iter().map(request).collect()
 }

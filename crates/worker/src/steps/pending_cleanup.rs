@@ -171,7 +171,7 @@ pub(super) fn private_files(job: &Job) -> Vec<StagedSecret> {
     let Ok(paths) = JobPaths::new(&attempt.job_dir, job.id) else { return Vec::new() };
     let Some(state_dir) = job.state_ahead().or_else(|| paths.state(attempt).ok()) else { return Vec::new() };
     let file = |path| StagedSecret { job: job.id.get(), state_dir: state_dir.clone(), path };
-    paths.secret_files().into_iter().map(file).collect()
+    paths.secret_files(&job.spec).into_iter().map(file).collect()
 }
 
 #[cfg(test)]

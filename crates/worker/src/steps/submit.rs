@@ -102,7 +102,8 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                     Ok(mut attempt) => {
                         let spare = spare.get(&job.id).copied();
                         attempt.excluded = excluded(&job, &self.graces(runtime).retry, spare, now);
-                        attempt.image = images.remove(&job.id).or_else(|| job.image_ahead().cloned());
+                        let ahead = || job.images_ahead().map(<[_]>::to_vec).unwrap_or_default();
+                        attempt.images = images.remove(&job.id).unwrap_or_else(ahead);
                         job.assign_tasks(&mut attempt, max_array_size);
                         job.begin_attempt(attempt);
                     }
@@ -217,7 +218,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             if let Some(array) = &mut job.array {
                 array.not_before = array.not_before.max(wait);
             }
-            say_image(&mut job);
+            say_images(&mut job);
             Unsubmitted::new(&intent.job, done(job, due_at))
         };
         intents.iter().enumerate().map(record).collect()
@@ -273,11 +274,13 @@ fn is_to_sweep(swept: Option<Duration>, now: Duration) -> bool {
     swept.is_none_or(|swept| now.saturating_sub(swept) >= Duration::from_hours(1))
 }
 
-/// Adds to the message of a queued job why it runs without the cached file.
-fn say_image(job: &mut Job) {
-    let note = job.attempt.as_ref().and_then(|attempt| attempt.image.as_ref()?.note.as_deref());
-    if let (Phase::InQueue, Some(note)) = (job.phase, note) {
-        job.message = format!("{} {note}", job.message);
+/// Adds to the message of a queued job why it runs without a cached file.
+fn say_images(job: &mut Job) {
+    let images = job.attempt.iter().flat_map(|attempt| &attempt.images);
+    if job.phase == Phase::InQueue {
+        for note in images.filter_map(|launch| launch.note.as_deref()) {
+            job.message = format!("{} {note}", job.message);
+        }
     }
 }
 

@@ -151,7 +151,7 @@ fn to_retry(jobs: &[Job]) -> Vec<&Job> {
     let mut goes: HashSet<Uuid> = HashSet::new();
     let mut again = Vec::new();
     for job in jobs {
-        let has_secrets = !job.spec.secret_env.is_empty() || !job.spec.cloud_secret_keys.is_empty();
+        let has_secrets = job.spec.has_secrets();
         let follows = job.spec.needs.iter().any(|need| goes.contains(&need.job));
         let is_outside = job.spec.needs.iter().any(|need| !members.contains(&need.job));
         let failed =

@@ -91,10 +91,9 @@ fn an_image_that_the_registry_refuses_takes_no_node(error: &str, says: &str) {
 #[test]
 fn a_tag_that_moves_is_converted_anew_for_jobs_that_came_since() {
     let mut fresh = job(Phase::Queued, false);
-    fresh.spec.image = Some("r.io/a/b".parse().unwrap());
     fresh.spec.image_policy.force_reconvert_latest = true;
     fresh.created_at = now();
-    let mut image = ready();
+    let mut image = CachedImage { image: "r.io/a/b".parse().unwrap(), ..ready() };
     assert!(matches!(choose_image(&fresh, &image, now()), ImageChoice::Launch(_)));
     image.file_began_at = Some(now() - TimeDelta::seconds(1));
     let chosen = choose_image(&fresh, &image, now());

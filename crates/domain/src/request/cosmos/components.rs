@@ -78,7 +78,7 @@ pub(crate) fn expand(spec: &JobSpec, component: Component) -> Result<Program, Pr
     for component in &mut program.components {
         component.lightning_safe = false;
         if let Place::Pyxis(container) | Place::Apptainer(container) = &mut component.place {
-            container.without_home = true;
+            container.home = container.home.or(Some(false));
         }
     }
     if !has_roles {

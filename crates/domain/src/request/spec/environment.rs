@@ -8,7 +8,6 @@ use slurm::{CudaVersion, EnvKey};
 
 use crate::{
     request::{
-        body::JobRequest,
         secret::is_secret_key,
         uri::{Reference, reference},
         variable::{MAX_ENV_VALUE, reserved_variable},
@@ -22,19 +21,24 @@ const MAX_ENV: usize = 1000;
 
 type Environment = (BTreeMap<EnvKey, String>, BTreeMap<EnvKey, SecretString>);
 
-pub(super) fn environment(request: &JobRequest, faults: &mut Faults) -> Environment {
+/// The variables of a request, and those of them that are secret. Each list comes with its place in the request.
+pub(in crate::request) fn environment(
+    open: &(String, &BTreeMap<String, String>),
+    sealed: &(String, &BTreeMap<String, String>),
+    faults: &mut Faults,
+) -> Environment {
     let (mut env, mut secret) = (BTreeMap::new(), BTreeMap::new());
-    if request.docker_env_vars.len() + request.secret_env_vars.len() > MAX_ENV {
-        faults.add(
-            "/docker_env_vars",
-            "too_many",
-            format_args!("must have at most {MAX_ENV} variables, with those of secret_env_vars"),
-        );
+    let [open_name, sealed_name] = [&open.0, &sealed.0].map(|at| at.rsplit('/').next().unwrap_or_default());
+    if open.1.len() + sealed.1.len() > MAX_ENV {
+        let detail = format_args!("must have at most {MAX_ENV} variables, with those of {sealed_name}");
+        faults.add(open.0.clone(), "too_many", detail);
         return (env, secret);
     }
-    let open = request.docker_env_vars.iter().map(|pair| ("/docker_env_vars", false, pair));
-    let sealed = request.secret_env_vars.iter().map(|pair| ("/secret_env_vars", true, pair));
-    for (parent, sealed, (key, value)) in open.chain(sealed) {
+    let all = [(open, false), (sealed, true)];
+    let all = all
+        .into_iter()
+        .flat_map(|((parent, list), sealed)| list.iter().map(move |pair| (parent, sealed, pair)));
+    for (parent, sealed, (key, value)) in all {
         let at = pointer(parent, key);
         if value.len() > MAX_ENV_VALUE || value.contains('\0') {
             faults.add(at, "invalid", format_args!("must be at most {MAX_ENV_VALUE} bytes without NUL"));
@@ -44,13 +48,13 @@ pub(super) fn environment(request: &JobRequest, faults: &mut Faults) -> Environm
         if key.as_str() == CUDA_OVERRIDE
             && (sealed || !(value.is_empty() || value.parse::<CudaVersion>().is_ok()))
         {
-            faults.add(at, "invalid", "must be a CUDA version such as 12.8, in docker_env_vars");
+            faults.add(at, "invalid", format_args!("must be a CUDA version such as 12.8, in {open_name}"));
             continue;
         }
         if let Some(detail) = reserved_variable(&key) {
             faults.add(at, "reserved", detail);
         } else if secret.contains_key(&key) || env.contains_key(&key) {
-            faults.add(at, "contradiction", "is also in docker_env_vars; give it once");
+            faults.add(at, "contradiction", format_args!("is also in {open_name}; give it once"));
         } else if sealed {
             secret.insert(key, value.clone().into());
         } else {

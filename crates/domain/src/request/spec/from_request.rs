@@ -1,6 +1,9 @@
 //! Validates a request: it checks every field and fills in every default.
 
-use std::{collections::BTreeMap, num::NonZeroU32};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    num::NonZeroU32,
+};
 
 use serde_json::Value;
 use slurm::{Gres, SubmitOptions};
@@ -21,7 +24,7 @@ use crate::{
     request::{
         array::JobArray,
         body::{ContainerRequest, JobRequest},
-        components::{components, place},
+        components::{ComponentRequest, components, place},
         cosmos::{self, Requested},
         needs::needs,
         options::{contradictions, leaves_time, moments, options},
@@ -57,16 +60,16 @@ impl JobSpec {
 
         let name = request.name.as_deref().and_then(|text| faults.parse("/name", text));
         let labels = labels(&request.labels, &mut faults);
-        let image: Option<ImageRef> = request.image.as_deref().and_then(|text| faults.parse("/image", text));
-        if image.as_ref().is_some_and(names_a_file) {
-            faults.add("/image", "invalid", "is the name of a file; give its absolute path on the cluster");
-        }
+        let image = request.image.as_deref().and_then(|text| image(text, "/image", &mut faults));
         let partitions = match request.backend_details.partition.as_deref() {
             Some(text) => faults.parse("/backend_details/partition", text),
             None => cluster.partitions.clone(),
         };
         let mounts = mounts(request.container.mounts.as_deref(), cluster, &mut faults);
-        if request.image.is_none() && request.container.is_given() {
+        let names_image = |part: &ComponentRequest| part.image.is_some();
+        let has_image =
+            request.image.is_some() || request.services.iter().chain(&request.steps).any(names_image);
+        if !has_image && request.container.is_given() {
             faults.add(
                 "/container",
                 "contradiction",
@@ -89,15 +92,18 @@ impl JobSpec {
             request.use_requeue.unwrap_or(cluster.retries.use_requeue && restart.leaves_requeues_to_slurm());
         let timeout_minutes = timeout_minutes(request.timeout_minutes, &mut faults);
         let inputs = inputs(&request.inputs, &mut faults);
-        let (env, secret_env) = environment(&request, &mut faults);
-        let variables = env.keys().chain(secret_env.keys()).cloned().collect();
+        let open = ("/docker_env_vars".to_owned(), &request.docker_env_vars);
+        let sealed = ("/secret_env_vars".to_owned(), &request.secret_env_vars);
+        let (env, secret_env) = environment(&open, &sealed, &mut faults);
+        let mut secrets = Secrets { env: secret_env, ..Secrets::default() };
+        let variables = env.keys().chain(secrets.env.keys()).cloned().collect();
         let home = request.id.and_then(|id| cluster.base_dir.join(&format!("results/{id}")).ok());
         let results = result_rules(std::mem::take(&mut request.results), home.as_ref(), &mut faults);
         let needs = needs(&request.needs, request.id, request.array.is_some(), &mut faults);
         let array = request.array.take();
         let array = array.and_then(|array| JobArray::from_request(array, &variables, &mut faults));
-        let Cloud { plain: cloud_plain, secret: cloud_metadata, secret_keys: cloud_secret_keys } =
-            Cloud::split(std::mem::take(&mut request.cloud_metadata));
+        let cloud = Cloud::split(std::mem::take(&mut request.cloud_metadata));
+        secrets.cloud_metadata = cloud.secret;
         let mut program = ProgramSettings::from_request(&request, &mut faults);
         let image_named = request.image.is_some();
         let requested = Requested {
@@ -106,14 +112,15 @@ impl JobSpec {
             gpus_per_node: request.resources.gpus_per_node,
         };
         let request_exclusive = request.resources.exclusive;
-        let mut work = work(request, image_named, &mut faults);
+        let mount_home = request.container.mount_home;
+        let own_mounts = request.container.mounts.is_some();
+        let mut work = work(request, image_named, &mut secrets, &mut faults);
         let of_components = work.iter_mut().flat_map(|work| match work {
             Work::Components { list } => list.as_mut_slice(),
             Work::Tao { .. } | Work::Command { .. } => &mut [],
         });
         let launchers = of_components.filter_map(|component| component.launcher.as_mut());
         launchers.chain(&mut program.launcher).for_each(|launcher| launcher.use_defaults(&cluster.submit));
-        let needed = inputs.iter().chain(image.as_ref().and_then(ImageRef::file));
         if array.is_some() && matches!(work, Some(Work::Tao { .. })) {
             let detail = "goes with a command or with steps: the specification of a TAO action names one directory for its results; submit \
                           one job for each task";
@@ -125,6 +132,10 @@ impl JobSpec {
             Work::Tao { .. } | Work::Command { .. } => None,
         });
         check_logs(&results, programs, &mut faults);
+        let of_components = programs.into_iter().flatten().flat_map(|component| component.own.required());
+        let mounted = mounts.iter().filter(|_| own_mounts).map(Mount::source);
+        let needed = inputs.iter().chain(image.as_ref().and_then(ImageRef::file)).chain(mounted);
+        let needed: BTreeSet<_> = needed.chain(of_components).cloned().collect();
         let required_paths = required_paths(needed, &mut work, &mounts, cluster, &mut faults);
         let resources = fitted(resources, work.as_ref(), requested, &mut faults);
         let exclusive = request_exclusive.or(cluster.submit.exclusive) == Some(true);
@@ -155,9 +166,9 @@ impl JobSpec {
                     image,
                     image_policy,
                     env,
-                    secret_env: secret_env.keys().cloned().collect(),
-                    cloud_plain,
-                    cloud_secret_keys,
+                    secret_env: secrets.env.keys().cloned().collect(),
+                    cloud_plain: cloud.plain,
+                    cloud_secret_keys: cloud.secret_keys,
                     inputs,
                     required_paths,
                     resources,
@@ -169,6 +180,7 @@ impl JobSpec {
                     use_requeue,
                     timeout_minutes,
                     mounts,
+                    mount_home,
                     partitions,
                     options,
                     begin,
@@ -176,17 +188,21 @@ impl JobSpec {
                     notes: Vec::new(),
                     trace: None,
                 };
-                Ok((spec, Secrets { env: secret_env, cloud_metadata }, cluster))
+                Ok((spec, secrets, cluster))
             }
             _ => Err(faults.0),
         }
     }
 }
 
-/// Whether an image of a registry has a name that only files have.
-fn names_a_file(image: &ImageRef) -> bool {
-    let text = image.pyxis();
-    image.file().is_none() && [".sqsh", ".sif"].iter().any(|end| text.ends_with(end))
+/// The image of this name. `at`: its place in the request.
+pub(in crate::request) fn image(text: &str, at: &str, faults: &mut Faults) -> Option<ImageRef> {
+    let image: ImageRef = faults.parse(at, text)?;
+    let names_a_file = [".sqsh", ".sif"].iter().any(|end| image.pyxis().ends_with(end));
+    if names_a_file && image.file().is_none() {
+        faults.add(at, "invalid", "is the name of a file; give its absolute path on the cluster");
+    }
+    Some(image)
 }
 
 fn cluster_of<'c>(request: &JobRequest, clusters: &'c [Cluster]) -> Result<&'c Cluster, Violation> {
@@ -202,8 +218,12 @@ fn cluster_of<'c>(request: &JobRequest, clusters: &'c [Cluster]) -> Result<&'c C
 }
 
 fn mounts(asked: Option<&[String]>, cluster: &Cluster, faults: &mut Faults) -> Vec<Mount> {
-    let Some(asked) = asked else { return cluster.mounts.clone() };
-    let parse = |(at, text): (usize, &String)| faults.parse(&format!("/container/mounts/{at}"), text);
+    asked.map_or_else(|| cluster.mounts.clone(), |asked| mounts_of(asked, "/container/mounts", faults))
+}
+
+/// The mounts of a list. `at`: its place in the request.
+pub(in crate::request) fn mounts_of(asked: &[String], at: &str, faults: &mut Faults) -> Vec<Mount> {
+    let parse = |(place, text): (usize, &String)| faults.parse(&format!("{at}/{place}"), text);
     asked.iter().enumerate().filter_map(parse).collect()
 }
 
@@ -337,7 +357,7 @@ pub(in crate::request) fn labels(
     labels
 }
 
-fn work(request: JobRequest, image_named: bool, faults: &mut Faults) -> Option<Work> {
+fn work(request: JobRequest, image_named: bool, secrets: &mut Secrets, faults: &mut Faults) -> Option<Work> {
     if !request.steps.is_empty() || !request.services.is_empty() {
         if request.network_arch.or(request.action).or(request.command).is_some() || request.specs.is_some() {
             let detail =
@@ -345,7 +365,9 @@ fn work(request: JobRequest, image_named: bool, faults: &mut Faults) -> Option<W
             let at = if request.steps.is_empty() { "/services" } else { "/steps" };
             faults.add(at, "contradiction", detail);
         }
-        return Some(Work::Components { list: components(&request.services, &request.steps, faults) });
+        return Some(Work::Components {
+            list: components(&request.services, &request.steps, secrets, faults),
+        });
     }
     let (at, code, detail) = match (request.network_arch, request.action, request.command) {
         (Some(network_arch), Some(action), None) => {

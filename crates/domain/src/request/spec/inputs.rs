@@ -58,14 +58,13 @@ pub(super) fn inputs(asked: &[String], faults: &mut Faults) -> Vec<RemotePath> {
 }
 
 /// The needed paths and the data sets of the specification. It also replaces the specification's URIs by paths.
-pub(super) fn required_paths<'a>(
-    needed: impl Iterator<Item = &'a RemotePath>,
+pub(super) fn required_paths(
+    mut required: BTreeSet<RemotePath>,
     work: &mut Option<Work>,
     mounts: &[Mount],
     cluster: &Cluster,
     faults: &mut Faults,
 ) -> Vec<RemotePath> {
-    let mut required: BTreeSet<RemotePath> = needed.cloned().collect();
     if let Some(Work::Tao { specs, .. }) = work {
         // Staging mounts the base directory too.
         let mounts = [mounts, &[Mount::from(cluster.base_dir.clone())]].concat();

@@ -8,7 +8,7 @@ use crate::{
     job::{attempt::Attempt, stored::Job},
 };
 
-/// Where the nodes of an attempt took its image from.
+/// Where the nodes of an attempt took an image from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum ImageSource {
     /// The job names the file.
@@ -21,14 +21,26 @@ pub(crate) enum ImageSource {
 }
 
 impl ImageSource {
-    pub(crate) fn of(job: &Job, attempt: &Attempt) -> Self {
-        let chosen = attempt.image.as_ref().map(|launch| &launch.image);
-        match (chosen, &job.spec.image) {
-            (None | Some(ImageRef::File(_)), Some(ImageRef::File(_))) => Self::OwnFile,
-            (Some(ImageRef::File(_)), _) => Self::CachedFile,
-            _ => Self::Elsewhere,
-        }
+    /// The source of the image that these logs are about: the one whose file they name, or else the job's first.
+    pub(crate) fn of(job: &Job, attempt: &Attempt, logs: &[&[u8]]) -> Self {
+        let images = job.spec.images();
+        let mut sources = images.iter().map(|requested| {
+            let launched = attempt.launched(requested);
+            let file = launched.unwrap_or(requested).file();
+            match (file, requested) {
+                (Some(_), ImageRef::File(_)) => (file, Self::OwnFile),
+                (Some(_), _) => (file, Self::CachedFile),
+                (None, _) => (file, Self::Elsewhere),
+            }
+        });
+        let first = sources.clone().next();
+        let named = sources.find(|(file, _)| file.is_some_and(|file| names(logs, file)));
+        named.or(first).map(|(_, source)| source).unwrap_or_default()
     }
+}
+
+fn names(logs: &[&[u8]], file: &RemotePath) -> bool {
+    logs.iter().any(|log| memchr::memmem::find(log, file.as_str().as_bytes()).is_some())
 }
 
 impl Fault {
@@ -53,16 +65,26 @@ pub enum FileFault {
     Damaged,
 }
 
-/// The file of the image cache that the job's newest attempt could not use.
-pub fn cached_file_fault(job: &Job) -> Option<(&RemotePath, FileFault)> {
-    let attempt = job.attempt.as_ref()?;
-    let Some(ImageRef::File(file)) = attempt.image.as_ref().map(|launch| &launch.image) else { return None };
-    let id = attempt.verdict.as_ref()?.rule.as_deref()?;
-    match RULES.iter().find(|rule| rule.id == id)?.fault {
-        Fault::MissingFile => Some((file, FileFault::Missing)),
-        Fault::DamagedFile => Some((file, FileFault::Damaged)),
-        Fault::User | Fault::Refused | Fault::Infrastructure | Fault::Consequence => None,
-    }
+/// The files of the image cache that the job's newest attempt could not use: the one that the line of its log names, or else all.
+pub fn cached_file_faults(job: &Job) -> Vec<(&RemotePath, FileFault)> {
+    let Some((attempt, verdict)) =
+        job.attempt.as_ref().and_then(|attempt| Some((attempt, attempt.verdict.as_ref()?)))
+    else {
+        return Vec::new();
+    };
+    let rule = RULES.iter().find(|rule| Some(rule.id) == verdict.rule.as_deref());
+    let fault = match rule.map(|rule| rule.fault) {
+        Some(Fault::MissingFile) => FileFault::Missing,
+        Some(Fault::DamagedFile) => FileFault::Damaged,
+        Some(Fault::User | Fault::Refused | Fault::Infrastructure | Fault::Consequence) | None => {
+            return Vec::new();
+        }
+    };
+    let files: Vec<_> = attempt.images.iter().filter_map(|launch| launch.image.file()).collect();
+    let line = verdict.line.as_deref().unwrap_or_default().as_bytes();
+    let named = files.iter().copied().find(|file| names(&[line], file));
+    let suspects = named.map_or(files, |file| vec![file]);
+    suspects.into_iter().map(|file| (file, fault)).collect()
 }
 
 /// Why the registry refuses an image, if this text of `enroot import` says that it does. Every import would be refused.

@@ -20,6 +20,12 @@ _tao_enter() {
       fi
       . "${3#*=}"
       ;;
+    # A variable, and the one of the node that has its value.
+    --node=*)
+      set -- "$1" "$2" "_tao_node_${3##*=}" "${3#*=}" "${@:4}"
+      export "${4%%=*}=${!3}"
+      set -- "$1" "$2" "$3" "${@:5}"
+      ;;
     --setup=*) _tao_set_up "${3#*=}" || _tao_leave "$1" "$2" 116 ;;
     --cd=*)
       cd -- "${3#*=}" || {

@@ -28,7 +28,7 @@ impl Site {
         self.conversions_of(2);
         let launched = self.launched_with(&id);
         assert_eq!(launched["excluded_nodes"], json!([]), "no node is at fault: {launched}");
-        launched["image"].as_str().unwrap().to_owned()
+        launched["images"][0]["image"].as_str().unwrap().to_owned()
     }
 }
 
@@ -73,7 +73,11 @@ fn a_cached_file_that_is_damaged_is_converted_again_beside_the_old_one() {
     assert_ne!(another, file);
     let id = site.submit(&image, &json!({}));
     assert_eq!(site.service.wait_ended(&id)["retry_count"], 0);
-    assert_eq!(site.launched_with(&id)["image"], another.as_str(), "nobody gets the damaged file again");
+    assert_eq!(
+        site.launched_with(&id)["images"][0]["image"],
+        another.as_str(),
+        "nobody gets the damaged file again"
+    );
 }
 
 #[test]
@@ -88,7 +92,7 @@ fn a_program_that_prints_the_words_of_pyxis_does_not_touch_the_cache() {
     let id = site.service.submit(&job);
     let ended = site.service.wait_ended(&id);
     assert_eq!((&ended["status"], &ended["retry_count"]), (&json!("Error"), &json!(0)), "{ended}");
-    assert_eq!(site.launched_with(&id)["image"], file.as_str(), "it ran from the cache");
+    assert_eq!(site.launched_with(&id)["images"][0]["image"], file.as_str(), "it ran from the cache");
 }
 
 #[test]

@@ -98,7 +98,7 @@ async fn a_damaged_file_is_removed_when_no_job_reads_it_and_another_is_whole(poo
     let conversion = bench.conversion().await;
     let target = bench.target().await;
     bench.end_conversion(&conversion, 0, ImageFile::Whole).await;
-    let image = bench.job(id).await.attempt.unwrap().image.unwrap().image;
+    let image = bench.job(id).await.attempt.unwrap().images[0].image.clone();
     assert_eq!(image.to_string(), target);
 
     bench.look_again(3).await;

@@ -4,7 +4,10 @@ use super::{
     restarts::{ended, policy},
     *,
 };
-use crate::{image::LaunchImage, request::restart::Restart};
+use crate::{
+    image::{ImageRef, LaunchImage},
+    request::restart::Restart,
+};
 
 fn queued_ahead() -> Restart {
     Restart { prequeue: true, delay_seconds: None, ..policy() }
@@ -126,11 +129,12 @@ fn an_attempt_that_may_be_closed_already_is_not_kept() {
 }
 
 #[test]
-fn the_image_of_an_attempt_that_was_queued_ahead_is_decided() {
+fn the_images_of_an_attempt_that_was_queued_ahead_are_decided() {
     let mut job = job_after(ended(SlurmState::Timeout, None, &queued_ahead(), DesiredState::Run));
-    assert_eq!(job.image_ahead(), None, "it has none");
-    let image = LaunchImage { image: "registry.example/a:1".parse().unwrap(), note: None };
-    job.attempt.as_mut().unwrap().image = Some(image.clone());
-    assert_eq!(job.image_ahead(), Some(&image));
-    assert_eq!(job.closing_ahead().image_ahead(), None);
+    assert_eq!(job.images_ahead(), None, "it has none");
+    let image = "registry.example/a:1".parse::<ImageRef>().unwrap();
+    let image = LaunchImage { requested: image.clone(), image, note: None };
+    job.attempt.as_mut().unwrap().images = vec![image.clone()];
+    assert_eq!(job.images_ahead(), Some(&[image][..]));
+    assert_eq!(job.closing_ahead().images_ahead(), None);
 }

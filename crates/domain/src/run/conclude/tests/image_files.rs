@@ -3,7 +3,7 @@
 use test_case::test_case;
 
 use super::*;
-use crate::{FileFault, ImageRef, LaunchImage, cached_file_fault};
+use crate::{FileFault, ImageRef, LaunchImage, cached_file_faults};
 
 const FILE: &str = "/lustre/sqsh/r.io~a=1.sqsh";
 
@@ -19,11 +19,13 @@ fn failed(image: &str, err: &'static str) -> Ending {
 fn failed_after(image: &str, found: &Findings<'_>, change: impl FnOnce(&mut Job)) -> Ending {
     let case = Case { code: Some(1), state: Some(SlurmState::Failed), ..Case::default() };
     let mut job = case.job();
-    job.spec.image = Some(image.parse().unwrap());
+    let requested: ImageRef = image.parse().unwrap();
+    job.spec.image = Some(requested.clone());
     job.run.nodes = Some("node01".to_owned());
     let attempt = job.attempt.as_mut().unwrap();
-    attempt.image = matches!(job.spec.image, Some(ImageRef::Registry { .. }))
-        .then(|| LaunchImage { image: FILE.parse().unwrap(), note: None });
+    if matches!(requested, ImageRef::Registry { .. }) {
+        attempt.images = vec![LaunchImage { requested, image: FILE.parse().unwrap(), note: None }];
+    }
     change(&mut job);
     let restart = job.run.requeues;
     let exit = ExitRecord { slurm_id: SlurmJobId::new(7).unwrap(), restart, code: 1, at: 0 };
@@ -39,7 +41,7 @@ fn a_cached_file_that_cannot_be_used_is_named_and_the_job_is_retried_anywhere(
     fault: FileFault,
 ) {
     let Ending::Retry { job, .. } = failed("r.io/a:1", err) else { panic!("the file can be made again") };
-    assert_eq!(cached_file_fault(&job), Some((&FILE.parse().unwrap(), fault)));
+    assert_eq!(cached_file_faults(&job), [(&FILE.parse().unwrap(), fault)]);
     assert!(job.message.contains("; the cache is checked first."), "{}", job.message);
     assert!(job.failures[0].nodes.is_empty(), "no node is at fault: {:?}", job.failures);
 }
@@ -49,13 +51,13 @@ fn a_file_that_the_job_names_is_not_retried_nor_is_it_a_file_of_the_cache() {
     let err = "slurmstepd-node01: error: pyxis:     [ERROR] Invalid image format: /lustre/x.sqsh\n";
     let Ending::Ended(job) = failed("/lustre/x.sqsh", err) else { panic!("it is the same anywhere") };
     assert!(job.message.contains("Not retried: the file of the image is damaged"), "{}", job.message);
-    assert_eq!(cached_file_fault(&job), None);
+    assert_eq!(cached_file_faults(&job), []);
 }
 
 #[test]
 fn another_fault_does_not_touch_the_cache() {
     let Ending::Ended(job) = failed("r.io/a:1", "ValueError: no\n") else { panic!("it is the job's own") };
-    assert_eq!(cached_file_fault(&job), None);
+    assert_eq!(cached_file_faults(&job), []);
 }
 
 const BEGUN: Markers = Markers { begun: true, ..NO_MARKERS };
@@ -75,7 +77,7 @@ fn a_line_that_the_program_may_have_printed_does_not_touch_the_cache() {
             |_| (),
         ),
     ];
-    let spared = |ending: &Ending| matches!(ending, Ending::Ended(job) if cached_file_fault(job).is_none());
+    let spared = |ending: &Ending| matches!(ending, Ending::Ended(job) if cached_file_faults(job).is_empty());
     assert_eq!(endings.each_ref().map(spared), [true; 4]);
 }
 
@@ -90,7 +92,7 @@ slurmstepd-node02: error: pyxis:     [ERROR] No such file or directory: /lustre/
     let two_nodes = |job: &mut Job| job.run.nodes = Some("node[01-02]".to_owned());
     for image in ["r.io/a:1", "/lustre/sqsh/x"] {
         let Ending::Retry { job, .. } = failed_after(image, &found, two_nodes) else { panic!("{image}") };
-        assert_eq!((cached_file_fault(&job), job.failures[0].nodes.len()), (None, 1));
+        assert_eq!((cached_file_faults(&job).len(), job.failures[0].nodes.len()), (0, 1));
         assert!(job.message.contains("excluding node02"), "{}", job.message);
     }
 }
