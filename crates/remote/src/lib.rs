@@ -22,7 +22,7 @@ pub use commands::*;
 pub use netrc_word::{InvalidNetrcWord, NetrcWord};
 pub use remote_command::{Call, CommandResult, ParseError, RawOutput, RemoteCommand, Repeat};
 pub use script::{
-    BatchScript, Component, Container, Directives, Kind, Log, Nodes, OnWarning, Place, ScriptError, Value,
-    launcher,
+    BatchScript, Component, Container, Directives, Kind, Log, Nodes, OnWarning, Place, Probe, ScriptError,
+    ServiceRules, Value, launcher,
 };
 pub use subject::{AttemptKey, Subject};

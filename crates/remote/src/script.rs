@@ -11,6 +11,7 @@ mod directives;
 mod env_file;
 pub mod launcher;
 mod parts;
+mod service;
 
 use std::{collections::BTreeSet, fmt::Write};
 
@@ -26,7 +27,10 @@ pub use conversion::conversion;
 pub use directives::Directives;
 pub use env_file::{env_text, is_of_bash, is_of_hooks};
 pub use parts::{Kind, Nodes, Value};
+pub use service::{Probe, ServiceRules};
 
+/// The exit code of a component whose port is taken on its node.
+pub const EXIT_PORT: u8 = 111;
 /// The exit code of a job that needs a variable of the node that is not set there.
 pub const EXIT_NO_VARIABLE: u8 = 112;
 /// The exit code of an attempt that was queued ahead and has nothing to do. It makes no claim and leaves no exit record.
@@ -53,12 +57,21 @@ pub const EXIT_NO_RENDEZVOUS: u8 = 122;
 pub const EXIT_BEGUN: u8 = 123;
 /// The exit code of a job that reached its own time limit, as of `timeout(1)`.
 pub const EXIT_LIMIT: u8 = 124;
+/// The exit code of a job that ended because a service of it failed its probes.
+pub const EXIT_PROBES: u8 = 125;
+/// The exit code of a job that ended because a service of it was not ready in time.
+pub const EXIT_NOT_READY: u8 = 126;
 
 /// The supervisor is the same text for every job: it claims the attempt, runs the components of the table, and leaves the exit record.
 const CLAIM: &str =
     concat!(include_str!("script/supervisor/claim.sh"), include_str!("script/supervisor/marks.sh"));
 /// The rest of the supervisor.
 const RUN: &str = include_str!("script/supervisor/run.sh");
+/// Parts for scripts whose table calls them.
+const PARTS: [(&str, &str); 2] = [
+    ("\n  _tao_make_logs ", include_str!("script/supervisor/own_logs.sh")),
+    ("\n  _tao_watch_it ", include_str!("script/supervisor/services.sh")),
+];
 /// What each task of a component runs first.
 const TASK: &str = include_str!("script/supervisor/task.sh");
 /// A program on a node finds the cluster's `scancel`; one in a container has none.
@@ -154,7 +167,9 @@ impl BatchScript {
             Some(_) => "# Written by tao-slurm for the attempts of one job. Each attempt submits this file for the next one.\n\n",
         });
         self.parts(&mut out)?;
-        self.components(&mut out)?;
+        let mut table = String::new();
+        self.components(&mut table)?;
+        out.push_str(&table);
         if self.array.is_some() {
             out.push_str(include_str!("script/supervisor/array.sh"));
         }
@@ -169,6 +184,14 @@ impl BatchScript {
             out.push_str(SCANCEL);
         }
         out.push_str(TASK);
+        for (call, part) in PARTS {
+            if table.contains(call) {
+                out.push_str(part);
+            }
+        }
+        if self.directives.requeue {
+            out.push_str(include_str!("script/supervisor/requeue.sh"));
+        }
         out.push_str(RUN);
         Ok(out)
     }

@@ -86,6 +86,27 @@ fn components_of_their_own() -> BatchScript {
     script
 }
 
+/// A service that must answer before the steps begin, and the first step may fail.
+fn watched_services() -> BatchScript {
+    let mut script = with_service();
+    let service = &mut script.components[0];
+    let port = Value::Port(24);
+    service.port = Some(port.clone());
+    service.variables = vec![("PORT".parse().unwrap(), port.clone())];
+    let (path, body) = ("/health?full='1'".to_owned(), Some(("\"ready\"".to_owned(), 2)));
+    service.rules = Some(ServiceRules {
+        probe: Some(Probe::Http { node: 0, port, path, status: 200, body }),
+        every: 5,
+        probe_limit: 10,
+        ready_limit: 3600,
+        live_every: 30,
+        most_missed: 3,
+        most_again: 1,
+    });
+    script.components[1].may_fail = true;
+    script
+}
+
 /// Every kind of script with the name of its file.
 pub(super) fn kinds() -> Vec<(&'static str, BatchScript)> {
     let processes = Processes::PerGpu;
@@ -115,6 +136,7 @@ pub(super) fn kinds() -> Vec<(&'static str, BatchScript)> {
         ("apptainer", apptainer),
         ("service_and_steps", with_service()),
         ("components_of_their_own", components_of_their_own()),
+        ("watched_services", watched_services()),
         (
             "hostile_words",
             BatchScript { components: vec![on_hosts(1, &["a'b\"c$(x)`y`\n\\", ""])], ..base() },

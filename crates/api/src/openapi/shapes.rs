@@ -6,10 +6,13 @@ use super::merge;
 
 /// Objects that can be null: schema, field and the name that the object gets. Generators make up a name for each object
 /// without one.
-const OBJECTS: [(&str, &str, &str); 13] = [
+const OBJECTS: [(&str, &str, &str); 16] = [
     ("ArrayRequest", "matrix", "ArrayMatrix"),
     ("BackendDetails", "sbatch_options", "SbatchOptions"),
     ("ClusterSettings", "sbatch_options", "SbatchOptions"),
+    ("ComponentRequest", "env", "ComponentVariables"),
+    ("ComponentRequest", "node_env", "NodeVariables"),
+    ("ComponentRequest", "secret_env", "SecretVariables"),
     ("ContainerJob", "specs", "Specs"),
     ("ContainerJob", "cloud_metadata", "CloudMetadata"),
     ("ContainerJob", "docker_env_vars", "ContainerJobVariables"),

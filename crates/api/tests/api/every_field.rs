@@ -29,6 +29,7 @@ fn requests() -> [Value; 8] {
         "num_gpu": 16,
         "container": {
             "mounts": ["/lustre", "/data"], "runtime": "pyxis", "use_sqsh": true, "require_sqsh": true, "force_reconvert_latest": true,
+            "mount_home": false,
         },
         "retry": {"max_retries": 3}, "use_requeue": false, "timeout_minutes": 90,
         "webhook": {"url": "https://example.org/hook", "secret": "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"},

@@ -225,9 +225,10 @@ async fn a_damaged_file_is_read_by_open_attempts_and_perhaps_by_jobs_under_lease
             false,
         ),
         (
-            "insert into slurm_metadata (job_id, attempt, token, job_dir, image, intended_at)
-             select id, 1, 't', '/lustre', '/lustre/1.sqsh', now() from jobs where id::text like '%2';
-             update jobs set attempt = 1 where id::text like '%2'",
+            r#"insert into slurm_metadata (job_id, attempt, token, job_dir, images, intended_at)
+               select id, 1, 't', '/lustre', '[{"requested": "r.io#a/b:1", "image": "/lustre/1.sqsh", "note": null}]', now()
+               from jobs where id::text like '%2';
+               update jobs set attempt = 1 where id::text like '%2'"#,
             true,
         ),
         ("update slurm_metadata set concluded_at = now(), outcome = 'retried'", false),
@@ -237,6 +238,12 @@ async fn a_damaged_file_is_read_by_open_attempts_and_perhaps_by_jobs_under_lease
             true,
         ),
         ("update jobs set lease_expires_at = now() where id::text like '%2'", false),
+        // Of a component.
+        (
+            r#"update jobs set spec = jsonb_set(spec, '{work}', '{"kind": "components", "list": [{"name": "a", "text": "true",
+                   "first_node": 0, "nodes": 1, "image": "/lustre/1.sqsh"}]}') where id::text like '%2'"#,
+            true,
+        ),
     ];
     for (statement, reads) in steps {
         run(&store, statement).await;

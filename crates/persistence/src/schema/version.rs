@@ -110,7 +110,7 @@ mod tests {
     async fn the_minimum_is_the_highest_that_a_migration_names(pool: PgPool) {
         let mut connection = pool.acquire().await.unwrap();
         for (version, name, minimum) in [
-            (9001, "more min 3", 12),
+            (9001, "more min 3", 13),
             (9002, "another table", 9002),
             (9003, "more min 3", 9002),
             (9004, "drop what 9003 replaced min 9003", 9003),

@@ -9,6 +9,7 @@ use super::{
     launcher::{Launcher, Site, Start},
     parts::{Kind, Nodes, Value},
     quoted,
+    service::ServiceRules,
 };
 
 /// The columns of a row, for its readers.
@@ -44,6 +45,12 @@ pub struct Component {
     pub workdir: Option<RemotePath>,
     /// Its own time limit.
     pub timeout: Option<RunTime>,
+    /// The port that it is going to use on the first of its nodes.
+    pub port: Option<Value>,
+    /// Of a service: when it is ready, and what becomes of it if it fails.
+    pub rules: Option<ServiceRules>,
+    /// Of a step: the job goes on if it fails, and ends with its code.
+    pub may_fail: bool,
     /// Where its output goes.
     pub log: Log,
     /// Hides Slurm from `PyTorch Lightning`, which would read the number of Slurm's tasks as that of its processes; without Slurm
@@ -121,6 +128,9 @@ impl Component {
             setup: None,
             workdir: None,
             timeout: None,
+            port: None,
+            rules: None,
+            may_fail: false,
             log: Log::Job,
             lightning_safe: false,
             cuda: None,
@@ -140,7 +150,7 @@ impl Component {
             gpus_per_node: script.directives.gpus_per_node,
             job_nodes: script.directives.nodes,
             port: Value::Port(place),
-            more_ports: Value::Port(20 + place % 8 * 10),
+            more_ports: Value::Port(48 + place % 5 * 10),
             run: script.directives.job_name.as_str(),
         }))
     }
@@ -200,6 +210,12 @@ impl Component {
             }
         }
         out.push('\n');
+        if let Some(rules) = self.rules.as_ref().filter(|_| !start.aids) {
+            rules.line(out)?;
+        }
+        if self.may_fail && !start.aids {
+            out.push_str("  _tao_tolerate\n");
+        }
         Ok(())
     }
 
@@ -217,13 +233,17 @@ impl Component {
         let given = |words: &[(&str, bool)]| {
             words.iter().filter(|(_, given)| *given).map(|(word, _)| (*word).to_owned()).collect::<Vec<_>>()
         };
-        let mut first = given(&[
+        let mut first = Vec::new();
+        if let Some(port) = self.port.as_ref().filter(|_| !start.aids) {
+            first.push(format!("--free={}", port.word()?));
+        }
+        first.extend(given(&[
             ("--several", several),
             ("--ignore-warning", ignored),
             ("--hide-tasks", hides),
             // Variables about other nodes are useless on a single node.
             ("--hide-nodes", hides && script.directives.nodes == 1),
-        ]);
+        ]));
         first.push(format!("--read={}", quoted("the environment file", script.env_file.as_str())?));
         if let Some(file) = &self.env_file {
             first.push(format!("--read={}", quoted("the environment file", file.as_str())?));

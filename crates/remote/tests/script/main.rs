@@ -15,6 +15,7 @@ mod little_room;
 mod node;
 mod node_failure;
 mod self_cancel;
+mod services;
 mod setup;
 mod signals;
 mod started_again;

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::{
+    bars::size,
     ending::command,
     service::{Service, fresh_id, until},
     states::slurm_id,
@@ -63,17 +64,19 @@ done"#;
 }
 
 #[test]
-fn a_status_file_of_100_megabytes_is_read_completely_without_delaying_other_jobs() {
+fn a_status_file_of_many_megabytes_is_read_completely_without_delaying_other_jobs() {
     let service = Service::start();
     let id = fresh_id();
+    // 21 MB, or 100 MB.
+    let lines = size(150_000, 700_000);
     let text = r#"awk 'BEGIN {
-  for (n = 1; n <= 700000; n++)
-    printf "{\"status\":\"RUNNING\",\"epoch\":%d,\"max_epoch\":700000,\"message\":\"%s\",\"kpi\":{\"loss\":0.5}}\n", n, \
+  for (n = 1; n <= LINES; n++)
+    printf "{\"status\":\"RUNNING\",\"epoch\":%d,\"max_epoch\":LINES,\"message\":\"%s\",\"kpi\":{\"loss\":0.5}}\n", n, \
       "a line that is as long as lines of real trainings are, more or less, or longer"
 }' >"$results/status.json"
 sleep 6
 echo '{"status":"SUCCESS","message":"read to the end"}' >>"$results/status.json""#;
-    service.submit(&writer(&service, &id, text));
+    service.submit(&writer(&service, &id, &text.replace("LINES", &lines.to_string())));
     service.wait(&id, "lines", |status| status["progress"]["epoch"].is_u64());
     let began = Instant::now();
     let small = service.submit(&command("true"));
@@ -84,7 +87,7 @@ echo '{"status":"SUCCESS","message":"read to the end"}' >>"$results/status.json"
         ended = service.status(&id);
         ended["phase"] == "ended"
     });
-    assert_eq!((&ended["status"], &ended["progress"]["epoch"]), (&json!("Done"), &json!(700_000)), "{ended}");
+    assert_eq!((&ended["status"], &ended["progress"]["epoch"]), (&json!("Done"), &json!(lines)), "{ended}");
     assert_eq!(ended["progress"]["message"], "read to the end");
     let kept = events(&service, &id, "status").len();
     assert_eq!((kept, events(&service, &id, "events_truncated").len()), (100_000, 1));

@@ -1,8 +1,10 @@
 
 # The table: each component's name, start, nodes, time limit, and command in the list of words. Of those that have started: when, the
-# process until it has ended, and whether it was warned. The running steps, the job's code, its cause, all ends, processes that wait.
+# process until it has ended, whether it was warned, and its code if its time limit has ended it. The steps that may fail, and the
+# first code of these. The running steps, the job's code, its cause, all ends, processes that wait.
 _tao_names=() _tao_starts=() _tao_nodes=() _tao_limits=() _tao_from=() _tao_lengths=() _tao_words=()
-_tao_serves=() _tao_begins=() _tao_programs=() _tao_told=() _tao_steps=0 _tao_code=0 _tao_cause='' _tao_ends=''
+_tao_serves=() _tao_begins=() _tao_programs=() _tao_told=() _tao_over=() _tao_tolerated=() _tao_late=0
+_tao_watches=0 _tao_steps=0 _tao_code=0 _tao_cause='' _tao_ends=''
 declare -A _tao_wakers=()
 _tao_seen=0 _tao_warned=0 _tao_limited=0 _tao_ended=0 _tao_no_record=0 _tao_asked='' _tao_asked_at=0
 _tao_now() { printf '%(%s)T' -1; }
@@ -46,7 +48,7 @@ _tao_wake() {
   disown "$!"
 }
 
-rm -f -- "$_tao_state"/{exit,warned,limited,self_canceled,failed.*,begun.*,step.*}
+rm -f -- "$_tao_state"/{exit,warned,limited,self_canceled,services,failed.*,begun.*,step.*}
 # The size of each status file now: bytes from earlier runs must not count for this one.
 _tao_note_files() {
   echo "run $_tao_restart"

@@ -64,12 +64,8 @@ _tao_ask_to_end() {
   _tao_wake USR2 60
 }
 
-# Makes the logs of a component ($1). srun 22.05 returns 0 if it cannot open the log of a task, and does not run the task.
-_tao_make_logs() {
-  if mkdir -p -- "$_tao_logs/$1" && true >>"$_tao_logs/$1/0.out" && true >>"$_tao_logs/$1/0.err"; then return; fi
-  _tao_no_record=1
-  _tao_stop_here 119 "its logs cannot be written to $_tao_logs/$1"
-}
+# The step that was added last may fail: those after it begin in any case, and the job ends with its code then.
+_tao_tolerate() { _tao_tolerated[${#_tao_names[@]} - 1]=1; }
 # Adds a component to the table. $1: its name, $2: `step`, `service`, `aid` for a service of the next step alone; or `with` and
 # `aid-with` for those that start with the component before them. $3: its nodes, $4: its time limit in seconds, the rest: its command.
 _tao_component() {
@@ -107,6 +103,7 @@ _tao_reap() {
     read -r -d '' -n 400 code _ <"$_tao_state/failed.${_tao_names[$1]}"
     case $code in [1-9] | [1-9][0-9] | [12][0-9][0-9]) _tao_end=$code ;; esac
   fi
+  _tao_end=${_tao_over[$1]:-$_tao_end}
   unset "_tao_programs[$1]"
   ((_tao_steps -= !_tao_serves[$1], _tao_left -= !_tao_serves[$1]))
   _tao_ends+=$'\n'"${_tao_names[$1]} $_tao_end ${_tao_begins[$1]} $(_tao_now)"
@@ -121,33 +118,51 @@ _tao_end_all() {
     fi
   done
 }
-# The job ends with a component ($1) and this code ($2).
+# The job ends with a component ($1) and this code ($2). $3: what it has done.
 _tao_fail() {
   local kind=step
   if [ -n "$_tao_cause" ]; then return; fi
   if ((_tao_serves[$1])); then kind=service; fi
   _tao_code=$2 _tao_cause="$kind ${_tao_names[$1]}"
-  if ((${#_tao_names[@]} > 1)); then
-    echo "tao-slurm: the $_tao_cause has ended with code $2; the others are terminated" >&2
-  fi
+  if ((${#_tao_names[@]} > 1)); then echo "tao-slurm: the $_tao_cause $3; the others are terminated" >&2; fi
 }
-# Waits until all steps have ended. Fails if the job ends: a step has failed, a service has ended, or a signal or limit has come.
-_tao_await_steps() {
+# A component ($1) has ended: the job goes on, or ends with it.
+_tao_take_end() {
+  if ((_tao_serves[$1])); then
+    if ((_tao_watches)) && _tao_start_again "$1"; then return; fi
+    if ((!_tao_end)); then _tao_end=114; fi
+  elif ((_tao_end && _tao_tolerated[$1])); then
+    echo "tao-slurm: the step ${_tao_names[$1]} has ended with code $_tao_end; the job goes on" >&2
+    ((_tao_late = _tao_late ? _tao_late : _tao_end))
+    return
+  fi
+  if ((_tao_end)); then _tao_fail "$1" "$_tao_end" "has ended with code $_tao_end"; fi
+}
+# Looks at each program. Fails if the job ends: a step has failed, a service has ended, or a signal or limit has come.
+_tao_look() {
   local place
-  while ((_tao_steps)); do
-    for place in "${!_tao_programs[@]}"; do
-      # The only program is waited for, several are looked at each second.
-      if ((${#_tao_programs[@]} > 1 || _tao_limits[place])) && kill -0 "${_tao_programs[place]}" 2>/dev/null; then
-        if ((!_tao_limits[place] || $(_tao_now) - _tao_begins[place] < _tao_limits[place])); then continue; fi
-        echo "tao-slurm: ${_tao_names[place]} has reached its time limit of ${_tao_limits[place]} s" >&2
-        _tao_fail "$place" 115
-        return 1
+  for place in "${!_tao_programs[@]}"; do
+    # The only step is waited for, several programs are looked at each second.
+    if ((${#_tao_programs[@]} > 1 || _tao_serves[place] || _tao_limits[place])) \
+      && kill -0 "${_tao_programs[place]}" 2>/dev/null; then
+      if ((!_tao_limits[place] || $(_tao_now) - _tao_begins[place] < _tao_limits[place])); then continue; fi
+      _tao_over[place]=115
+      if ((!_tao_tolerated[place])); then
+        _tao_fail "$place" 115 "has reached its time limit of ${_tao_limits[place]} s"
+        break
       fi
-      _tao_reap "$place"
-      if ((_tao_serves[place] && !_tao_end)); then _tao_end=114; fi
-      if ((_tao_end)); then _tao_fail "$place" "$_tao_end"; fi
-      if [ -n "$_tao_cause" ]; then return 1; fi
-    done
+      kill -TERM "${_tao_programs[place]}" 2>/dev/null
+    fi
+    _tao_reap "$place"
+    _tao_take_end "$place"
+    if [ -n "$_tao_cause" ]; then break; fi
+  done
+  if ((_tao_watches)); then _tao_watch; fi
+  [ -z "$_tao_cause" ]
+}
+# Waits until all steps have ended.
+_tao_await_steps() {
+  while ((_tao_steps)) && _tao_look; do
     if ((_tao_steps)); then read -r -t 1 -u "$_tao_never"; fi
   done
   [ -z "$_tao_cause" ]
@@ -184,7 +199,7 @@ _tao_is_put_back() {
 # All steps have ended with code 0, and others still run. A controller that has lost the job may kill this script before they have
 # ended, so the record is written first. Signals must not end its writers.
 _tao_steps_succeed() {
-  (trap '' HUP INT TERM; ((_tao_left)) || _tao_node_has_failed || _tao_mark_exit 0)
+  (trap '' HUP INT TERM; ((_tao_left || _tao_late)) || _tao_node_has_failed || _tao_mark_exit 0)
   if _tao_is_put_back; then rm -f -- "$_tao_state/exit"; fi
 }
 # An end with code 0. The record is written before scontrol is asked, because a controller that does not answer may have lost the
@@ -202,25 +217,6 @@ _tao_succeed() {
     _tao_no_record=1
     rm -f -- "$_tao_state/exit"
   fi
-}
-# Requeues the job after its own time limit. Returns only if that fails.
-_tao_requeue() {
-  local before=0 why='Slurm did not requeue the job'
-  if _tao_reads requeued && [[ $_tao_word =~ ^[0-9]+$ ]]; then before=$_tao_word; fi
-  if ((before >= _tao_max_requeues)); then
-    why="the job has requeued itself $before times, which is the most it may"
-  elif ! _tao_show 60 >/dev/null; then
-    why='Slurm has not shown the job by its id and its name'
-  else
-    # Counted first, because Slurm may end this script at any moment after the requeue, with a signal.
-    _tao_no_record=1
-    _tao_mark requeued "$((before + 1))" "$(_tao_now)"
-    echo "tao-slurm: the job goes back into the queue, for time $((before + 1)) of at most $_tao_max_requeues" >&2
-    if timeout 60 scontrol requeue "$_tao_self" >&2 </dev/null; then read -r -t 300 -u "$_tao_never"; fi
-    _tao_no_record=0
-    _tao_mark requeued "$before" "$(_tao_now)"
-  fi
-  echo "tao-slurm: $why; it ends with code 124" >&2
 }
 
 _tao_hosts=(localhost)
@@ -243,16 +239,19 @@ for _tao_place in "${!_tao_names[@]}"; do
   # A step and its aids begin when the steps before have ended, with theirs.
   if [[ ${_tao_starts[_tao_place]} == @(step|aid) ]]; then
     if ! { _tao_await_steps && _tao_end_all 1 && [ -z "$_tao_cause" ]; }; then break; fi
+    if ((_tao_watches)) && ! _tao_await_ready; then break; fi
     _tao_asked=''
   fi
   _tao_start "$_tao_place"
 done
 if [ -z "$_tao_cause" ] && _tao_await_steps && ((${#_tao_programs[@]})); then _tao_steps_succeed; fi
+if ((_tao_watches)); then _tao_stop_probes; fi
 for _tao_serve in 0 1 2; do _tao_end_all "$_tao_serve"; done
 if ((_tao_ended)); then exit "$_tao_ended"; fi
 if ((_tao_limited)); then
   if ((_tao_max_requeues >= 0)); then _tao_requeue; fi
   exit 124
 fi
+((_tao_code = _tao_code ? _tao_code : _tao_late))
 if ((!_tao_code)); then _tao_succeed; fi
 exit "$_tao_code"

@@ -6,6 +6,13 @@ _tao_enter() {
     case $3 in
     # One of several tasks. A signal is for its program, which gets it too: who waits for the program must not end before it.
     --several) trap : TERM INT HUP USR1 ;;
+    # A port that its program is going to use, on the first of its nodes.
+    --free=*)
+      if ((${SLURM_PROCID:-0} == 0)) && (: <>"/dev/tcp/127.0.0.1/${3#*=}") 2>/dev/null; then
+        echo "tao-slurm: port ${3#*=} is taken on ${SLURMD_NODENAME-this node}" >&2
+        _tao_leave "$1" "$2" 111
+      fi
+      ;;
     --ignore-warning) trap '' USR1 ;;
     # A library must not take Slurm's tasks for its own processes.
     --hide-tasks)
