@@ -78,6 +78,7 @@ pub use request::{
     restart::{Restart, RestartCause, RestartRequest},
     results::{LogOf, ResultLog, ResultRequest, ResultRule, ResultSource},
     secret::{Secrets, is_secret_key},
+    service::{Ready, ReadyBy, ServicePort},
     spec::{DEFAULT_MASTER_PORT, JobSpec, Note, PipelineMember, Work},
     text::{Label, Word},
     warnings::Warning,

@@ -14,8 +14,9 @@ mod tests;
 use patterns::{
     CLUSTER, COMPONENT, CONSTRAINT, DURATION, EMAIL, ENV_KEY, FILE, GPU_REQUEST, GRES, GRES_NAME, GRES_TYPE,
     HTTP, INDICES, INPUT, KEY_NAME, LABEL, LICENSES, LOGIN, MACHINE, MEMORY, MODE, MOMENT, MOUNT, MOUNTED,
-    MPI_PLUGIN, NODES, NOT_BLANK, NOT_EMPTY, OPTION_NAME, OPTION_TEXT, PARTITION, PARTITIONS, PASSWORD, PATH,
-    PLAIN, RESERVATION, RUNTIME, SBATCH_EXPORT, SOME_MEMORY, SWITCHES, TASKS, USER, WEBHOOK_SECRET, WORD,
+    MPI_PLUGIN, NODES, NOT_BLANK, NOT_EMPTY, OPTION_NAME, OPTION_TEXT, PAGE, PARTITION, PARTITIONS, PASSWORD,
+    PATH, PLAIN, RESERVATION, RUNTIME, SBATCH_EXPORT, SOME_MEMORY, SWITCHES, TASKS, USER, WEBHOOK_SECRET,
+    WORD,
 };
 
 /// The limit of one field.
@@ -62,6 +63,10 @@ const BOUNDS: &[(&[&str], &[&str], Bound)] = &[
     (&["ComponentRequest"], &["workdir"], Text(PATH, LONGEST_PATH)),
     (&["ComponentRequest"], &["env", "secret_env"], Map(ENV_KEY, 128, 32_768, 1000)),
     (&["ComponentRequest"], &["node_env"], Map(ENV_KEY, 128, 128, 1000)),
+    (&["ReadyRequest"], &["http"], Text(PAGE, 1000)),
+    (&["ReadyRequest"], &["file"], Text(PATH, LONGEST_PATH)),
+    (&["ReadyRequest"], &["log_pattern"], Text(PLAIN, 1000)),
+    (&["BodyRequest"], &["pattern"], Text(PLAIN, 1000)),
     (&["JobRequest"], &["setup"], Texts(NOT_BLANK, 4096)),
     (&["JobRequest"], &["workdir"], Text(PATH, LONGEST_PATH)),
     (&["JobRequest"], &["files"], Keys(FILE, 200, 64)),

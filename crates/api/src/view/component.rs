@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use domain::{JobComponent, Launcher, LauncherSettings, Work};
+use domain::{JobComponent, Launcher, LauncherSettings, Ready, ReadyBy, ServicePort, Work};
 use serde::Serialize;
 use slurm::EnvKey;
 use utoipa::ToSchema;
@@ -41,6 +41,72 @@ pub(crate) struct ComponentView {
     pub node_env: BTreeMap<String, String>,
     /// The directory that it starts in; null for the job's.
     pub workdir: Option<String>,
+    /// Whether the steps after it run although it fails.
+    pub continue_on_error: bool,
+    /// The port of a service: 0 for one that no other job has; null for none.
+    pub port: Option<u16>,
+    /// When a service is ready, and how it shows that it works; null if it is ready at once.
+    pub ready: Option<ReadyView>,
+    /// How often a service may start again.
+    pub max_restarts: u32,
+}
+
+/// When a service is ready, and how it shows that it works.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ReadyView {
+    /// The path of a page at its port.
+    pub http: Option<String>,
+    /// The status of the page.
+    pub status: Option<u16>,
+    /// What the page must have.
+    pub body_pattern: Option<String>,
+    /// How often.
+    pub body_at_least: Option<u32>,
+    /// Whether its port accepts a connection.
+    pub tcp: bool,
+    /// A file.
+    pub file: Option<String>,
+    /// What a line of its log must have.
+    pub log_pattern: Option<String>,
+    /// The seconds between two probes.
+    pub interval_seconds: u32,
+    /// The most seconds of a probe.
+    pub probe_seconds: u32,
+    /// The seconds in which it must be ready.
+    pub timeout_seconds: u32,
+    /// The seconds between two probes from then on; 0 for none.
+    pub live_interval_seconds: u32,
+    /// So many of these may fail in a row.
+    pub live_failures: u32,
+}
+
+impl From<&Ready> for ReadyView {
+    fn from(ready: &Ready) -> Self {
+        let mut view = Self {
+            http: None,
+            status: None,
+            body_pattern: None,
+            body_at_least: None,
+            tcp: false,
+            file: None,
+            log_pattern: None,
+            interval_seconds: ready.interval_seconds,
+            probe_seconds: ready.probe_seconds,
+            timeout_seconds: ready.timeout_seconds,
+            live_interval_seconds: ready.live_seconds,
+            live_failures: ready.live_failures,
+        };
+        match &ready.by {
+            ReadyBy::Http { path, status, body } => {
+                (view.http, view.status) = (Some(path.clone()), Some(*status));
+                (view.body_pattern, view.body_at_least) = body.clone().unzip();
+            }
+            ReadyBy::Tcp => view.tcp = true,
+            ReadyBy::File(file) => view.file = Some(file.to_string()),
+            ReadyBy::LogPattern(pattern) => view.log_pattern = Some(pattern.clone()),
+        }
+        view
+    }
 }
 
 impl ComponentView {
@@ -67,6 +133,13 @@ impl ComponentView {
             secret_env: component.own.secret_env.iter().map(ToString::to_string).collect(),
             node_env: shown(&component.own.node_env),
             workdir: component.own.workdir.as_ref().map(ToString::to_string),
+            continue_on_error: component.continue_on_error,
+            port: component.service.port.map(|port| match port {
+                ServicePort::Own => 0,
+                ServicePort::Fixed(port) => port.get(),
+            }),
+            ready: component.service.ready.as_ref().map(ReadyView::from),
+            max_restarts: component.service.max_restarts,
         };
         of_kind.map(view).collect()
     }

@@ -21,6 +21,7 @@ use crate::{
         launcher::Launcher,
         program::ProgramSettings,
         secret::Secrets,
+        service::ServicePort,
         spec::{CUDA_OVERRIDE, JobSpec, Work},
     },
 };
@@ -62,7 +63,7 @@ pub(super) fn component(
     argv: Vec<String>,
     open: &BTreeMap<EnvKey, String>,
 ) -> Result<Component, InvalidName> {
-    let place = place(spec, attempt, (spec.image.as_ref(), &spec.mounts, spec.mount_home), open);
+    let place = place_of(spec, attempt, (spec.image.as_ref(), &spec.mounts, spec.mount_home), open);
     let ProgramSettings { launcher, setup, workdir, .. } = &spec.program;
     let launcher = launcher.as_ref().map_or_else(|| Arc::new(PerNode) as _, Launcher::of_script);
     Ok(Component {
@@ -108,14 +109,20 @@ pub(super) fn several(
 ) -> Result<Program, StagingError> {
     let mut program =
         Program { components: Vec::new(), variables: Vec::new(), env: BTreeMap::new(), all_memory: false };
-    for component in list {
+    for (component, place) in list.iter().zip(0..) {
         let nodes = Nodes { first: component.first_node, count: component.nodes };
         if component.is_service {
             let name = variable(&component.name);
             let first = Nodes { count: 1, ..nodes };
             program.variables.push((format!("{name}_HOST").parse()?, Value::Hosts(first)));
             program.variables.push((format!("{name}_NODES").parse()?, Value::Hosts(nodes)));
+            if let Some(port) = port(component, place) {
+                program.variables.push((format!("{name}_PORT").parse()?, port.clone()));
+                let url = Value::Url { node: nodes.first, port: Box::new(port) };
+                program.variables.push((format!("{name}_URL").parse()?, url));
+            }
         }
+        let port = port(component, place);
         let kind = match (component.is_service, component.with_previous) {
             (true, _) => Kind::Service,
             (false, true) => Kind::With,
@@ -128,7 +135,7 @@ pub(super) fn several(
             site.open.iter().chain(&own.env).map(|(key, value)| (key.clone(), value.clone())).collect();
         let mounts = own.mounts.as_ref().unwrap_or(&spec.mounts);
         let home = own.mount_home.or(spec.mount_home).or(Some(false));
-        let place = place(spec, site.attempt, (component.image(spec), mounts, home), &open);
+        let where_it_runs = place_of(spec, site.attempt, (component.image(spec), mounts, home), &open);
         let launcher = component.launcher.as_ref();
         program.components.push(Component {
             name: component.name.clone(),
@@ -140,9 +147,16 @@ pub(super) fn several(
                 .timeout_minutes
                 .and_then(|minutes| RunTime::from_seconds(minutes.saturating_mul(60))),
             log: Log::Own,
-            lightning_safe: !matches!(place, Place::Host),
-            place,
+            lightning_safe: !matches!(where_it_runs, Place::Host),
+            place: where_it_runs,
             cuda: cuda(&open)?,
+            variables: port
+                .iter()
+                .map(|port| Ok(("PORT".parse()?, port.clone())))
+                .collect::<Result<_, InvalidName>>()?,
+            rules: component.service.rules(nodes.first, port.as_ref()),
+            port,
+            may_fail: component.continue_on_error,
             env_file: env_file(component, site, files)?,
             node_env: own.node_env.clone().into_iter().collect(),
             workdir: own.workdir.as_ref().or(base.workdir.as_ref()).cloned(),
@@ -150,6 +164,14 @@ pub(super) fn several(
         });
     }
     Ok(program)
+}
+
+/// The port of a service. `place`: its number among the components.
+fn port(component: &JobComponent, place: u32) -> Option<Value> {
+    Some(match component.service.port? {
+        ServicePort::Fixed(port) => Value::Text(port.to_string()),
+        ServicePort::Own => Value::service_port(place),
+    })
 }
 
 /// Stages the variables that only this component has.
@@ -189,7 +211,7 @@ pub(super) fn command(
 }
 
 /// Where a program with this image, these mounts and this wish for a home directory runs. `open`: its plain variables.
-fn place(
+fn place_of(
     spec: &JobSpec,
     attempt: &Attempt,
     (image, mounts, home): (Option<&ImageRef>, &[Mount], Option<bool>),

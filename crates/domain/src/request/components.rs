@@ -12,6 +12,7 @@ use super::{
     component_settings::{ComponentContainer, ComponentSettings},
     launcher::Launcher,
     secret::Secrets,
+    service::{LiveRequest, ReadyRequest, ServiceSettings},
     spec::JobSpec,
     text::is_blank,
 };
@@ -62,6 +63,19 @@ pub struct ComponentRequest {
     pub node_env: BTreeMap<String, String>,
     /// The directory that it starts in. Default: the job's.
     pub workdir: Option<String>,
+    /// Only of a step: the steps after it run although it fails. The job ends with its code then. Default: false.
+    pub continue_on_error: Option<bool>,
+    /// Only of a service: its port on the first of its nodes, or 0 for one that no other job has. It has it as `$PORT`, and all programs of
+    /// the job as `$MODEL_PORT` and in `$MODEL_URL`, if its name is `model`. Default: none, or 0 if `ready` needs one.
+    #[schema(maximum = 65_535)]
+    pub port: Option<u32>,
+    /// Only of a service: what shows that it is ready. The steps begin when all services are. Default: it is ready at once.
+    pub ready: Option<ReadyRequest>,
+    /// Only of a service: how it shows from then on that it works.
+    pub live: Option<LiveRequest>,
+    /// Only of a service: so many times it starts again after it has ended or failed. Default: 0, the job ends with it.
+    #[schema(maximum = 10)]
+    pub max_restarts: Option<u32>,
 }
 
 /// A validated program of a job.
@@ -84,6 +98,12 @@ pub struct JobComponent {
     /// What it has of its own.
     #[serde(flatten)]
     pub own: ComponentSettings,
+    /// The steps after it run although it fails.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub continue_on_error: bool,
+    /// Of a service.
+    #[serde(default, skip_serializing_if = "ServiceSettings::is_default")]
+    pub service: ServiceSettings,
 }
 
 impl JobComponent {
@@ -126,6 +146,12 @@ pub(super) fn components(
         if let Some(minutes) = asked.timeout_minutes {
             faults.within(&format!("{at}/timeout_minutes"), minutes, 1..=MOST_MINUTES);
         }
+        let continue_on_error = asked.continue_on_error == Some(true);
+        if continue_on_error && is_service {
+            let detail = "is only for a step: see max_restarts of a service";
+            faults.add(format!("{at}/continue_on_error"), "contradiction", detail);
+        }
+        let service = ServiceSettings::from_request(asked, is_service, &at, faults);
         if asked.nodes == Some(0) {
             faults.add(format!("{at}/nodes"), "out_of_range", "must be at least 1");
         }
@@ -152,6 +178,8 @@ pub(super) fn components(
             launcher,
             timeout_minutes: asked.timeout_minutes,
             own,
+            continue_on_error,
+            service,
         })
     };
     let services: Vec<_> =

@@ -21,6 +21,7 @@ pub(crate) mod resources;
 pub(crate) mod restart;
 pub(crate) mod results;
 pub(crate) mod secret;
+pub(crate) mod service;
 pub(crate) mod spec;
 pub(crate) mod text;
 pub(crate) mod uri;

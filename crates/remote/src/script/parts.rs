@@ -33,9 +33,22 @@ pub enum Value {
     HostPort(u32, u16),
     /// A port of the job on its first node, by its number among them.
     Port(u32),
+    /// The URL of a port of a node.
+    Url {
+        /// The number of the node.
+        node: u32,
+        /// The port.
+        port: Box<Value>,
+    },
 }
 
 impl Value {
+    /// The port of a service, which is the component of this number. The ports before are for what a launcher's processes meet at, those
+    /// behind are Ray's.
+    pub fn service_port(place: u32) -> Self {
+        Self::Port(24 + place % 24)
+    }
+
     /// The value in a word of shell.
     pub(super) fn word(&self) -> Result<String, ScriptError> {
         Ok(match self {
@@ -43,6 +56,7 @@ impl Value {
             Self::Hosts(Nodes { first, count }) => format!("\"$(_tao_slice {first} {count} ' ')\""),
             Self::Port(0) => "\"$_tao_port\"".to_owned(),
             Self::Port(number) => format!("\"$((_tao_port + {number}))\""),
+            Self::Url { node, port } => format!("http://\"${{_tao_hosts[{node}]}}\":{}", port.word()?),
             Self::HostPort(host, port) => format!("\"${{_tao_hosts[{host}]}}\":{port}"),
         })
     }

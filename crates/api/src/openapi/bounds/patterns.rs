@@ -90,6 +90,8 @@ pub(super) const GPU_REQUEST: &str = "^(?:gres|gpus-per-node)$";
 pub(super) const RUNTIME: &str = "^(?:pyxis|apptainer)$";
 /// `slurm::EnvKey`.
 pub(super) const ENV_KEY: &str = "^[A-Za-z_][A-Za-z0-9_]*$";
+/// The path of a page.
+pub(super) const PAGE: &str = "^/[!-~]*$";
 /// `slurm::RemotePath`.
 pub(super) const PATH: &str = concat!("^", path!(""), "$");
 /// A path that containers mount: it has none of the characters that a mount must not have.
