@@ -63,8 +63,11 @@ pub use progress::{
 };
 pub use request::{
     array::{ArrayRequest, ArrayTasks, DEFAULT_MAX_ARRAY_SIZE, JobArray, value_text},
-    body::{BackendDetails, BackendType, ContainerRequest, JobRequest, RetryBudget},
-    components::{ComponentRequest, JobComponent},
+    body::{BackendDetails, BackendType, JobRequest, RetryBudget},
+    component_body::ComponentRequest,
+    component_settings::ComponentSettings,
+    components::JobComponent,
+    container::ContainerRequest,
     container_job::{ContainerImages, ContainerJob, ResultsDir, container_job_pointer},
     cosmos,
     files::{FileRequest, JobFile},
@@ -78,7 +81,7 @@ pub use request::{
     restart::{Restart, RestartCause, RestartRequest},
     results::{LogOf, ResultLog, ResultRequest, ResultRule, ResultSource},
     secret::{Secrets, is_secret_key},
-    service::{Ready, ReadyBy, ServicePort},
+    service::{Ready, ReadyBy, ServicePort, ServiceSettings},
     spec::{DEFAULT_MASTER_PORT, JobSpec, Note, PipelineMember, Work},
     text::{Label, Word},
     warnings::Warning,

@@ -18,11 +18,12 @@ use crate::{
     request::{
         components::{JobComponent, variable},
         cosmos::Program,
+        environment::CUDA_OVERRIDE,
         launcher::Launcher,
         program::ProgramSettings,
         secret::Secrets,
         service::ServicePort,
-        spec::{CUDA_OVERRIDE, JobSpec, Work},
+        spec::{JobSpec, Work},
     },
 };
 
@@ -135,7 +136,8 @@ pub(super) fn several(
             site.open.iter().chain(&own.env).map(|(key, value)| (key.clone(), value.clone())).collect();
         let mounts = own.mounts.as_ref().unwrap_or(&spec.mounts);
         let home = own.mount_home.or(spec.mount_home).or(Some(false));
-        let where_it_runs = place_of(spec, site.attempt, (component.image(spec), mounts, home), &open);
+        let where_it_runs =
+            place_of(spec, site.attempt, (component.image(spec.image.as_ref()), mounts, home), &open);
         let launcher = component.launcher.as_ref();
         program.components.push(Component {
             name: component.name.clone(),
@@ -210,7 +212,7 @@ pub(super) fn command(
     Ok((StagedFile { path, mode: 0o644, bytes }, argv))
 }
 
-/// Where a program with this image, these mounts and this wish for a home directory runs. `open`: its plain variables.
+/// Where a program with this image and these mounts runs, with or without a home directory. `open`: its plain variables.
 fn place_of(
     spec: &JobSpec,
     attempt: &Attempt,

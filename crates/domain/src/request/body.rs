@@ -2,18 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::{
-    cluster::policy::ContainerRuntime,
-    request::{
-        array::ArrayRequest, components::ComponentRequest, files::FileRequest, launcher::LauncherBody,
-        needs::NeedRequest, options_body::ResourcesRequest, restart::RestartRequest, results::ResultRequest,
-        webhook::WebhookRequest,
-    },
+use crate::request::{
+    array::ArrayRequest, component_body::ComponentRequest, container::ContainerRequest, files::FileRequest,
+    launcher::LauncherBody, needs::NeedRequest, nulls::null_as_default, options_body::ResourcesRequest,
+    restart::RestartRequest, results::ResultRequest, webhook::WebhookRequest,
 };
 
 /// A job: either `network_arch` and `action`, which run the TAO container's entry point, or `command`.
@@ -121,50 +118,6 @@ pub struct JobRequest {
     /// `/jobs/{id}/webhook` show it.
     #[schema(write_only)]
     pub webhook: Option<WebhookRequest>,
-}
-
-/// Generated clients send `null` for an omitted object.
-pub(super) fn null_as_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
-where
-    D: Deserializer<'de>,
-    T: Deserialize<'de> + Default,
-{
-    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
-}
-
-/// The container settings.
-#[derive(Debug, Clone, Default, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ContainerRequest {
-    /// `/path`, `/path:/inside` or `/path:/inside:ro`. Default: the cluster's setting, by default `/lustre`.
-    pub mounts: Option<Vec<String>>,
-    /// What makes the container. Default: the cluster's setting, by default `pyxis`.
-    pub runtime: Option<ContainerRuntime>,
-    /// Convert the image to a shared SquashFS file before the job starts; not for `apptainer`. Default: the cluster's setting, by
-    /// default true.
-    pub use_sqsh: Option<bool>,
-    /// Fail the job if the conversion fails, instead of running the registry image. Default: the cluster's setting, by default
-    /// false.
-    pub require_sqsh: Option<bool>,
-    /// Convert an image with the tag `latest` again even if a converted file exists. Default: the cluster's setting, by default
-    /// false.
-    pub force_reconvert_latest: Option<bool>,
-    /// Whether the container has the user's home directory. Default: of steps and services false; otherwise what the site
-    /// configures for Enroot, which is false as it comes, or for Apptainer.
-    pub mount_home: Option<bool>,
-}
-
-impl ContainerRequest {
-    /// Whether any field is given.
-    pub(crate) fn is_given(&self) -> bool {
-        let Self { mounts, runtime, use_sqsh, require_sqsh, force_reconvert_latest, mount_home } = self;
-        mounts.is_some()
-            || mount_home.is_some()
-            || runtime.is_some()
-            || use_sqsh.is_some()
-            || require_sqsh.is_some()
-            || force_reconvert_latest.is_some()
-    }
 }
 
 /// The retry budget of a job.

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use slurm::{EnvKey, RemotePath};
-use utoipa::ToSchema;
 
 use super::{
-    components::ComponentRequest,
-    spec::{environment, image, mounts_of},
+    component_body::ComponentRequest,
+    container::{image, mounts_of},
+    environment::environment,
     variable::reserved_variable,
 };
 use crate::{
@@ -17,16 +17,6 @@ use crate::{
     image::ImageRef,
     violation::{Faults, pointer},
 };
-
-/// The container of a step or a service.
-#[derive(Debug, Clone, Default, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ComponentContainer {
-    /// `/path`, `/path:/inside` or `/path:/inside:ro`. Default: those of the job.
-    pub mounts: Option<Vec<String>>,
-    /// Whether it has the user's home directory. Default: the job's setting, by default false.
-    pub mount_home: Option<bool>,
-}
 
 /// What a step or a service has in the place of the job's, or beside it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -115,11 +105,4 @@ fn node_env(asked: &BTreeMap<String, String>, parent: &str, faults: &mut Faults)
         }
     }
     found
-}
-
-impl ComponentContainer {
-    fn is_given(&self) -> bool {
-        let Self { mounts, mount_home } = self;
-        mounts.is_some() || mount_home.is_some()
-    }
 }

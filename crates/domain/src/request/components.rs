@@ -1,20 +1,13 @@
 //! The programs of a job that has several: steps, and services beside them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use slurm::ComponentName;
-use utoipa::ToSchema;
 
 use super::{
-    body::null_as_default,
-    component_settings::{ComponentContainer, ComponentSettings},
-    launcher::Launcher,
-    secret::Secrets,
-    service::{LiveRequest, ReadyRequest, ServiceSettings},
-    spec::JobSpec,
-    text::is_blank,
+    component_body::ComponentRequest, component_settings::ComponentSettings, launcher::Launcher,
+    secret::Secrets, service::ServiceSettings, text::is_blank,
 };
 use crate::{image::ImageRef, violation::Faults};
 
@@ -22,61 +15,6 @@ use crate::{image::ImageRef, violation::Faults};
 const MOST: usize = 24;
 const MAX_COMMAND: usize = 256 * 1024;
 const MOST_MINUTES: u32 = 365 * 24 * 60;
-
-/// A program of a job: a step or a service.
-#[derive(Debug, Clone, Default, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ComponentRequest {
-    /// Its name, unique in the job. `GET /jobs/{id}/logs?role=NAME` has its logs.
-    pub name: String,
-    /// A shell script, run by `bash -euo pipefail`.
-    pub command: String,
-    /// The number of its nodes. Default: 1 for a service; for a step all nodes that no service has, or all nodes if services
-    /// have them all.
-    pub nodes: Option<u32>,
-    /// How the command becomes processes, as the job's `launcher`. Default: the job's.
-    #[schema(value_type = Option<super::launcher::LauncherBody>)]
-    pub launcher: Option<Value>,
-    /// Only of a step: it starts together with the step before it. Default: when the steps before it have ended.
-    pub with_previous: Option<bool>,
-    /// It may run for so many minutes; then the job ends. Default: no limit of its own.
-    #[schema(minimum = 1, maximum = 525_600)]
-    pub timeout_minutes: Option<u32>,
-    /// The container image. Default: the job's; without one it runs on the node itself.
-    pub image: Option<String>,
-    /// Whether it runs on the node itself although the job has an image. Default: false.
-    pub on_node: Option<bool>,
-    #[serde(default, deserialize_with = "null_as_default")]
-    #[schema(value_type = Option<ComponentContainer>)]
-    pub container: ComponentContainer,
-    /// Variables of it alone, beside those of the job. A value is secret if its name indicates it.
-    #[serde(default, deserialize_with = "null_as_default")]
-    #[schema(value_type = Option<BTreeMap<String, String>>)]
-    pub env: BTreeMap<String, String>,
-    /// Secret variables of it alone. Their values are encrypted at rest and never returned.
-    #[serde(default, deserialize_with = "null_as_default")]
-    #[schema(value_type = Option<BTreeMap<String, String>>, write_only)]
-    pub secret_env: BTreeMap<String, String>,
-    /// Variables that it gets from the environment of the cluster's user on the job's first node: each name with the name there.
-    #[serde(default, deserialize_with = "null_as_default")]
-    #[schema(value_type = Option<BTreeMap<String, String>>)]
-    pub node_env: BTreeMap<String, String>,
-    /// The directory that it starts in. Default: the job's.
-    pub workdir: Option<String>,
-    /// Only of a step: the steps after it run although it fails. The job ends with its code then. Default: false.
-    pub continue_on_error: Option<bool>,
-    /// Only of a service: its port on the first of its nodes, or 0 for one that no other job has. It has it as `$PORT`, and all programs of
-    /// the job as `$MODEL_PORT` and in `$MODEL_URL`, if its name is `model`. Default: none, or 0 if `ready` needs one.
-    #[schema(maximum = 65_535)]
-    pub port: Option<u32>,
-    /// Only of a service: what shows that it is ready. The steps begin when all services are. Default: it is ready at once.
-    pub ready: Option<ReadyRequest>,
-    /// Only of a service: how it shows from then on that it works.
-    pub live: Option<LiveRequest>,
-    /// Only of a service: so many times it starts again after it has ended or failed. Default: 0, the job ends with it.
-    #[schema(maximum = 10)]
-    pub max_restarts: Option<u32>,
-}
 
 /// A validated program of a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -107,9 +45,9 @@ pub struct JobComponent {
 }
 
 impl JobComponent {
-    /// The image that it runs, of a job with this specification.
-    pub fn image<'a>(&'a self, spec: &'a JobSpec) -> Option<&'a ImageRef> {
-        self.own.image.as_ref().or(spec.image.as_ref()).filter(|_| !self.own.on_node)
+    /// The image that it runs. `of_job`: the job's.
+    pub fn image<'a>(&'a self, of_job: Option<&'a ImageRef>) -> Option<&'a ImageRef> {
+        self.own.image.as_ref().or(of_job).filter(|_| !self.own.on_node)
     }
 }
 
@@ -223,7 +161,7 @@ pub(crate) fn variable(name: &ComponentName) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
     use test_case::test_case;
 
     use super::*;

@@ -2,17 +2,21 @@
 
 pub(crate) mod array;
 pub(crate) mod body;
+pub(crate) mod component_body;
 pub(crate) mod component_settings;
 pub(crate) mod components;
+pub(crate) mod container;
 pub(crate) mod container_job;
 pub mod cosmos;
 pub(crate) mod datasets;
 #[cfg(test)]
 pub(crate) mod edge_tests;
+pub(crate) mod environment;
 pub(crate) mod files;
 pub(crate) mod launcher;
 pub mod limits;
 pub(crate) mod needs;
+mod nulls;
 pub(crate) mod options;
 pub(crate) mod options_body;
 pub(crate) mod pipeline;

@@ -5,9 +5,8 @@ use std::num::NonZeroU16;
 use remote::{Probe, ServiceRules, Value};
 use serde::{Deserialize, Serialize};
 use slurm::RemotePath;
-use utoipa::ToSchema;
 
-use super::components::ComponentRequest;
+use super::component_body::{ComponentRequest, LiveRequest, ReadyRequest};
 use crate::violation::Faults;
 
 const LONGEST_PATH: usize = 1000;
@@ -15,56 +14,6 @@ const LONGEST_PATTERN: usize = 1000;
 const MOST_SECONDS: u32 = 3600;
 const MOST_MINUTES: f64 = 7.0 * 24.0 * 60.0;
 const MOST_RESTARTS: u32 = 10;
-
-/// What shows that a service is ready. Give one of `http`, `tcp`, `file` and `log_pattern`.
-#[derive(Debug, Clone, Default, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ReadyRequest {
-    /// The path of a page at its port, such as `/health`.
-    pub http: Option<String>,
-    /// The status of that page. Default: 200.
-    #[schema(minimum = 100, maximum = 599)]
-    pub status: Option<u32>,
-    /// What the first MiB of that page must have.
-    pub body: Option<BodyRequest>,
-    /// True: its port accepts a connection.
-    pub tcp: Option<bool>,
-    /// A file that it makes, on the shared file system.
-    pub file: Option<String>,
-    /// What a line of the log of its first task must have: an expression as of `grep -E`.
-    pub log_pattern: Option<String>,
-    /// The seconds between two probes. Default: 5.
-    #[schema(minimum = 1, maximum = 3600)]
-    pub interval_seconds: Option<u32>,
-    /// The most seconds of a probe. Default: 10.
-    #[schema(minimum = 1, maximum = 3600)]
-    pub probe_seconds: Option<u32>,
-    /// The minutes in which it must be ready; then the job ends. Default: 30.
-    pub timeout_minutes: Option<f64>,
-}
-
-/// What a page must have.
-#[derive(Debug, Clone, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct BodyRequest {
-    /// An expression as of `grep -E`.
-    pub pattern: String,
-    /// How often it must match, such as once for each worker. Default: 1.
-    #[schema(minimum = 1, maximum = 10_000)]
-    pub at_least: Option<u32>,
-}
-
-/// How a service shows that it still works: by the probe of `ready`, if that is `http` or `tcp`.
-#[derive(Debug, Clone, Default, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct LiveRequest {
-    /// The seconds between two probes. Default: 30.
-    #[schema(minimum = 1, maximum = 3600)]
-    pub interval_seconds: Option<u32>,
-    /// So many probes in a row may fail; then the service has failed. 0: it is not probed. Default: 3.
-    #[schema(maximum = 1000)]
-    pub failures: Option<u32>,
-}
 
 /// The rules of a service.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -303,7 +252,7 @@ mod tests {
         (settings, faults.0.into_iter().map(|fault| fault.pointer).collect())
     }
 
-    fn named(more: serde_json::Value) -> serde_json::Value {
+    fn named(more: &serde_json::Value) -> serde_json::Value {
         let mut body = json!({"name": "model", "command": "serve"});
         body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         body
@@ -311,7 +260,7 @@ mod tests {
 
     #[test]
     fn a_page_at_a_port_of_the_job_is_probed_from_then_on() {
-        let (settings, faults) = read(named(json!({"ready": {"http": "/health"}})), true);
+        let (settings, faults) = read(named(&json!({"ready": {"http": "/health"}})), true);
         assert_eq!(faults, Vec::<String>::new());
         let rules = settings.rules(2, Some(&Value::Port(24))).unwrap();
         let ServiceRules { every, probe_limit, ready_limit, live_every, most_missed, most_again, probe } =
@@ -330,7 +279,7 @@ mod tests {
 
     #[test]
     fn a_line_of_the_log_shows_nothing_later() {
-        let (settings, _) = read(named(json!({"ready": {"log_pattern": "^listening"}, "port": 8000})), true);
+        let (settings, _) = read(named(&json!({"ready": {"log_pattern": "^listening"}, "port": 8000})), true);
         let rules = settings.rules(0, None).unwrap();
         assert_eq!(
             (rules.live_every, settings.port),
@@ -340,30 +289,30 @@ mod tests {
 
     #[test]
     fn without_rules_a_service_has_none() {
-        let (settings, _) = read(named(json!({})), true);
+        let (settings, _) = read(named(&json!({})), true);
         assert!(settings.is_default() && settings.rules(0, None).is_none());
-        let again = read(named(json!({"max_restarts": 2})), true).0;
+        let again = read(named(&json!({"max_restarts": 2})), true).0;
         assert_eq!(again.rules(0, None).unwrap().probe, None);
     }
 
-    #[test_case(json!({"ready": {}}), "/x/ready"; "nothing")]
-    #[test_case(json!({"ready": {"http": "/a", "tcp": true}}), "/x/ready"; "two ways")]
-    #[test_case(json!({"ready": {"tcp": true, "status": 200}}), "/x/ready"; "a status without a page")]
-    #[test_case(json!({"ready": {"http": "health"}}), "/x/ready/http"; "no path")]
-    #[test_case(json!({"ready": {"http": "/a\r\nX: y"}}), "/x/ready/http"; "two lines")]
-    #[test_case(json!({"ready": {"http": "/a", "body": {"pattern": "("}}}), "/x/ready/body/pattern"; "no expression")]
-    #[test_case(json!({"ready": {"http": "/a", "timeout_minutes": 0}}), "/x/ready/timeout_minutes"; "no time")]
-    #[test_case(json!({"ready": {"file": "ready"}}), "/x/ready/file"; "no absolute path")]
-    #[test_case(json!({"live": {}}), "/x/live"; "live without ready")]
-    #[test_case(json!({"port": 70000}), "/x/port"; "no port")]
-    #[test_case(json!({"max_restarts": 11}), "/x/max_restarts"; "too often")]
-    fn a_fault_names_its_place(more: serde_json::Value, pointer: &str) {
+    #[test_case(&json!({"ready": {}}), "/x/ready"; "nothing")]
+    #[test_case(&json!({"ready": {"http": "/a", "tcp": true}}), "/x/ready"; "two ways")]
+    #[test_case(&json!({"ready": {"tcp": true, "status": 200}}), "/x/ready"; "a status without a page")]
+    #[test_case(&json!({"ready": {"http": "health"}}), "/x/ready/http"; "no path")]
+    #[test_case(&json!({"ready": {"http": "/a\r\nX: y"}}), "/x/ready/http"; "two lines")]
+    #[test_case(&json!({"ready": {"http": "/a", "body": {"pattern": "("}}}), "/x/ready/body/pattern"; "no expression")]
+    #[test_case(&json!({"ready": {"http": "/a", "timeout_minutes": 0}}), "/x/ready/timeout_minutes"; "no time")]
+    #[test_case(&json!({"ready": {"file": "ready"}}), "/x/ready/file"; "no absolute path")]
+    #[test_case(&json!({"live": {}}), "/x/live"; "live without ready")]
+    #[test_case(&json!({"port": 70000}), "/x/port"; "no port")]
+    #[test_case(&json!({"max_restarts": 11}), "/x/max_restarts"; "too often")]
+    fn a_fault_names_its_place(more: &serde_json::Value, pointer: &str) {
         assert_eq!(read(named(more), true).1, [pointer]);
     }
 
     #[test]
     fn a_step_has_no_such_rules() {
-        let (_, faults) = read(named(json!({"port": 1, "ready": {"tcp": true}, "max_restarts": 1})), false);
+        let (_, faults) = read(named(&json!({"port": 1, "ready": {"tcp": true}, "max_restarts": 1})), false);
         assert_eq!(faults, ["/x/port", "/x/ready", "/x/max_restarts"]);
     }
 }

@@ -1,12 +1,9 @@
 //! A validated job.
 
-mod environment;
 mod from_request;
 mod inputs;
 
-pub(crate) use environment::CUDA_OVERRIDE;
-pub(in crate::request) use environment::environment;
-pub(in crate::request) use from_request::{image, labels, mounts_of};
+pub(in crate::request) use from_request::labels;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -152,7 +149,9 @@ impl JobSpec {
     pub fn images(&self) -> Vec<&ImageRef> {
         let mut images: Vec<&ImageRef> = Vec::new();
         let of_job = self.image.iter().filter(|_| self.components().is_empty());
-        for image in of_job.chain(self.components().iter().filter_map(|component| component.image(self))) {
+        for image in of_job
+            .chain(self.components().iter().filter_map(|component| component.image(self.image.as_ref())))
+        {
             if !images.contains(&image) {
                 images.push(image);
             }

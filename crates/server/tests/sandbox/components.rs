@@ -113,3 +113,79 @@ fn torchrun_is_started_on_each_node_with_where_to_meet() {
         assert!(out.contains(&words), "{words}: {out}");
     }
 }
+
+/// Serves its environment's `ROLE` at its port, some seconds after its start.
+const SERVE: &str = r#"sleep 3; cd "$(mktemp -d)"; echo "$ROLE" >role; exec python3 -m http.server "$PORT""#;
+
+/// A server on the node itself and another one in the job's image, on two nodes, with other values under the same names.
+fn two_servers() -> Value {
+    let ask = r#"echo "$ROLE $API_KEY"; python3 -c "import os, urllib.request as u; print(u.urlopen(os.environ['MODEL_URL'] + '/role').read())""#;
+    let judge = r#"echo "$ROLE $API_KEY $THERE"; [ ! -e /etc/debian_version ]; touch "$TAO_API_RESULTS_DIR/$TAO_API_JOB_ID/judges"; sleep 600"#;
+    json!({
+        "image": "/lustre/images/tao-toolkit.sqsh",
+        "docker_env_vars": {"ROLE": "all"},
+        "services": [
+            {
+                "name": "model", "command": SERVE, "on_node": true, "ready": {"http": "/role", "body": {"pattern": "^the model$"}},
+                "env": {"ROLE": "the model"}, "secret_env": {"API_KEY": "hunter-model"},
+            },
+            {
+                "name": "judge", "command": judge, "node_env": {"THERE": "HOME"},
+                "env": {"ROLE": "the judge"}, "secret_env": {"API_KEY": "hunter-judge"},
+            },
+        ],
+        "steps": [{"name": "ask", "command": ask, "on_node": true, "secret_env": {"API_KEY": "hunter-ask"}}],
+        "resources": {"num_nodes": 3, "gpus_per_node": 0, "cpus_per_task": 1, "time_hours": 0.2},
+    })
+}
+
+#[test]
+fn steps_begin_when_the_servers_answer_and_each_has_values_of_its_own() {
+    let service = Service::start();
+    let id = service.submit(&two_servers());
+    let queued = service.wait(&id, "in Slurm", |status| status["slurm_job_id"].is_string());
+    let slurm_id = queued["slurm_job_id"].as_str().unwrap();
+    let shown = service
+        .sandbox
+        .login(&format!("scontrol show job -d {slurm_id}; squeue -h -j {slurm_id} -O all:9999"));
+    let ended = service.wait_ended(&id);
+    assert_eq!(ended["status"], "Done", "{ended}\n{}", log(&service, &id, "stream=err"));
+    assert_eq!(log(&service, &id, "stream=out&role=ask"), "all hunter-ask\nb'the model\\n'\n");
+    assert_eq!(log(&service, &id, "stream=out&role=judge"), "the judge hunter-judge /home/tao\n");
+    assert!(log(&service, &id, "stream=err").contains("the service model is ready after "));
+    let script = service.get(&format!("/jobs/{id}/script")).text;
+    let job = service.get(&format!("/jobs/{id}")).text;
+    let base = service.sandbox.var("SLURM_BASE_RESULTS_DIR");
+    let left = service.sandbox.login(&format!("ls {base}/env | grep -c {id} || true"));
+    assert_eq!(left.trim(), "0", "its files with secrets are removed");
+    for (text, what) in [(shown, "Slurm"), (script, "the script"), (job, "the job")] {
+        assert!(!text.contains("hunter-"), "a secret is in {what}: {text}");
+    }
+}
+
+#[test]
+fn a_server_that_does_not_answer_in_time_ends_the_job() {
+    let service = Service::start();
+    let mut job = with_service("echo loading; exec sleep 600", "echo never");
+    job["services"][0]["ready"] = json!({"tcp": true, "timeout_minutes": 0.1, "interval_seconds": 1});
+    let id = service.submit(&job);
+    let ended = service.wait_ended(&id);
+    assert_eq!(ended["status"], "Error", "{ended}");
+    assert!(
+        ended["message"].as_str().unwrap().contains("the service model is not ready after 6 s"),
+        "{ended}"
+    );
+    assert_eq!(service.get(&format!("/jobs/{id}")).json()["attempt_details"]["exit_code"], 126);
+}
+
+#[test]
+fn a_variable_that_the_node_lacks_ends_the_job_before_its_programs() {
+    let service = Service::start();
+    let mut job = with_service("exec sleep 600", "echo never");
+    job["steps"][0]["node_env"] = json!({"TOKEN": "NOBODY_SETS_THIS"});
+    let id = service.submit(&job);
+    let ended = service.wait_ended(&id);
+    let message = ended["message"].as_str().unwrap();
+    assert!(message.contains("the variable NOBODY_SETS_THIS is not set on the node"), "{ended}");
+    assert_eq!(service.get(&format!("/jobs/{id}")).json()["attempt_details"]["exit_code"], 112);
+}

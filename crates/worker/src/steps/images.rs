@@ -86,7 +86,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                 };
                 match choice {
                     ImageChoice::Launch(image) => launches.push(image),
-                    // A refusal ends the job, whatever becomes of its other images.
+                    // A refusal ends the job. Its other images do not matter then.
                     ImageChoice::Refused { .. } => other = Some((choice, request)),
                     _ => other = other.or(Some((choice, request))),
                 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::*;
-use crate::{fixtures::as_tao, request::spec::CUDA_OVERRIDE};
+use crate::{fixtures::as_tao, request::environment::CUDA_OVERRIDE};
 
 fn tao_job(network_arch: &str, specs: Value) -> Job {
     let mut job = as_tao(command_job());

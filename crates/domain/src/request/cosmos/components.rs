@@ -7,7 +7,10 @@ use serde::Serialize;
 use slurm::{EnvKey, InvalidName, RemotePath};
 
 use super::{CosmosPlan, NETWORK, RolePlan, is_training, plan};
-use crate::request::spec::{CUDA_OVERRIDE, JobSpec, Work};
+use crate::request::{
+    environment::CUDA_OVERRIDE,
+    spec::{JobSpec, Work},
+};
 
 /// The CUDA version that TAO uses for Cosmos-RL.
 const CUDA: &str = "12.8";

@@ -10,22 +10,23 @@ use slurm::{Gres, SubmitOptions};
 
 use super::{
     JobSpec, Work,
-    environment::{Cloud, environment},
     inputs::{inputs, required_paths},
 };
 use crate::{
     cluster::{
         mount::Mount,
-        policy::{ContainerRuntime, ImagePolicy},
         resources::Resources,
         target::{Cluster, choose_cluster},
     },
     image::ImageRef,
     request::{
         array::JobArray,
-        body::{ContainerRequest, JobRequest},
-        components::{ComponentRequest, components, place},
+        body::JobRequest,
+        component_body::ComponentRequest,
+        components::{components, place},
+        container::{image, image_policy, mounts},
         cosmos::{self, Requested},
+        environment::{Cloud, environment},
         needs::needs,
         options::{contradictions, leaves_time, moments, options},
         program::ProgramSettings,
@@ -195,16 +196,6 @@ impl JobSpec {
     }
 }
 
-/// The image of this name. `at`: its place in the request.
-pub(in crate::request) fn image(text: &str, at: &str, faults: &mut Faults) -> Option<ImageRef> {
-    let image: ImageRef = faults.parse(at, text)?;
-    let names_a_file = [".sqsh", ".sif"].iter().any(|end| image.pyxis().ends_with(end));
-    if names_a_file && image.file().is_none() {
-        faults.add(at, "invalid", "is the name of a file; give its absolute path on the cluster");
-    }
-    Some(image)
-}
-
 fn cluster_of<'c>(request: &JobRequest, clusters: &'c [Cluster]) -> Result<&'c Cluster, Violation> {
     // TAO sends a list; its older services sent the comma-separated list of SLURM_HOSTNAME.
     let hosts: Vec<String> = match request.cloud_metadata.get("slurm_hostname") {
@@ -215,16 +206,6 @@ fn cluster_of<'c>(request: &JobRequest, clusters: &'c [Cluster]) -> Result<&'c C
     let name = request.backend_details.cluster_name.as_deref();
     let user = request.cloud_metadata.get("slurm_user").and_then(Value::as_str);
     choose_cluster(clusters, name, user, &hosts)
-}
-
-fn mounts(asked: Option<&[String]>, cluster: &Cluster, faults: &mut Faults) -> Vec<Mount> {
-    asked.map_or_else(|| cluster.mounts.clone(), |asked| mounts_of(asked, "/container/mounts", faults))
-}
-
-/// The mounts of a list. `at`: its place in the request.
-pub(in crate::request) fn mounts_of(asked: &[String], at: &str, faults: &mut Faults) -> Vec<Mount> {
-    let parse = |(place, text): (usize, &String)| faults.parse(&format!("{at}/{place}"), text);
-    asked.iter().enumerate().filter_map(parse).collect()
 }
 
 fn completed(own: &SubmitOptions, cluster: &Cluster) -> SubmitOptions {
@@ -292,33 +273,6 @@ fn fitted(
             cosmos::fit(specs, resources?, requested).map_err(|wrong| faults.0.extend(wrong)).ok()
         }
         Some(Work::Tao { .. } | Work::Command { .. } | Work::Components { .. }) | None => resources,
-    }
-}
-
-fn image_policy(asked: &ContainerRequest, default: ImagePolicy, faults: &mut Faults) -> ImagePolicy {
-    let runtime = asked.runtime.unwrap_or(default.runtime);
-    let by_apptainer = runtime == ContainerRuntime::Apptainer;
-    let use_sqsh =
-        asked.use_sqsh.unwrap_or(default.use_sqsh && !by_apptainer || asked.require_sqsh == Some(true));
-    let others =
-        [("force_reconvert_latest", asked.force_reconvert_latest), ("require_sqsh", asked.require_sqsh)];
-    for (field, other) in others {
-        if asked.use_sqsh == Some(false) && other == Some(true) {
-            let detail = "contradicts use_sqsh, which disables conversion; leave one of them out";
-            faults.add(format!("/container/{field}"), "contradiction", detail);
-        }
-    }
-    if by_apptainer && use_sqsh {
-        let field = if asked.use_sqsh.is_some() { "use_sqsh" } else { "require_sqsh" };
-        let detail = "is not for Apptainer, which pulls and converts images itself; leave it out, or name a file as the image";
-        faults.add(format!("/container/{field}"), "contradiction", detail);
-    }
-    ImagePolicy {
-        runtime,
-        use_sqsh,
-        // Without conversion there is no file to require.
-        require_sqsh: asked.require_sqsh.unwrap_or(default.require_sqsh) && use_sqsh,
-        force_reconvert_latest: asked.force_reconvert_latest.unwrap_or(default.force_reconvert_latest),
     }
 }
 

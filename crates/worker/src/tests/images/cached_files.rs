@@ -1,5 +1,7 @@
 //! Files that are in the cache already, and those that a job finds damaged or gone.
 
+use domain::{ComponentSettings, JobComponent, ServiceSettings, Work};
+
 use super::*;
 
 impl Bench {
@@ -110,4 +112,39 @@ async fn a_damaged_file_is_removed_when_no_job_reads_it_and_another_is_whole(poo
     assert_eq!(bench.status(reader).await.1, Phase::Ended);
     bench.look_again(4).await;
     assert_eq!([cached(), target].map(|file| bench.fake.has_image(&file)), [false, true]);
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn a_job_of_several_images_waits_until_the_cache_has_all_of_them(pool: PgPool) {
+    let bench = Bench::new(pool);
+    let other = "registry.example/c/d:2".parse::<ImageRef>().unwrap().cache_file_name();
+    bench.fake.put_image(&format!("{FILE}{other}"), ImageFile::Whole);
+    let mut job = converted(1);
+    let component = |name: &str, image: Option<&str>| JobComponent {
+        name: name.parse().unwrap(),
+        text: "true".to_owned(),
+        is_service: image.is_some(),
+        with_previous: false,
+        first_node: 0,
+        nodes: 1,
+        launcher: None,
+        timeout_minutes: None,
+        own: ComponentSettings {
+            image: image.map(|image| image.parse().unwrap()),
+            ..ComponentSettings::default()
+        },
+        continue_on_error: false,
+        service: ServiceSettings::default(),
+    };
+    let list = vec![component("model", Some("registry.example/c/d:2")), component("ask", None)];
+    job.spec.work = Work::Components { list };
+    let id = bench.accept(job).await;
+    let name = bench.conversion().await;
+    assert_eq!(bench.status(id).await.1, Phase::ConvertingImage);
+    bench.end_conversion(&name, 0, ImageFile::Whole).await;
+    let job = bench.job(id).await;
+    assert_eq!(job.phase, Phase::InQueue, "{}", job.message);
+    let script = bench.script(id).await;
+    assert!(script.contains(&cached()) && script.contains(&other), "{script}");
+    assert_eq!(job.attempt.unwrap().images.len(), 2);
 }

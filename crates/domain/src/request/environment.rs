@@ -22,7 +22,7 @@ const MAX_ENV: usize = 1000;
 type Environment = (BTreeMap<EnvKey, String>, BTreeMap<EnvKey, SecretString>);
 
 /// The variables of a request, and those of them that are secret. Each list comes with its place in the request.
-pub(in crate::request) fn environment(
+pub(super) fn environment(
     open: &(String, &BTreeMap<String, String>),
     sealed: &(String, &BTreeMap<String, String>),
     faults: &mut Faults,
