@@ -95,11 +95,13 @@ fn security_schemes() -> Value {
 }
 
 /// Fields that no answer contains. For maps and free objects the macros put `writeOnly` in the wrong place or ignore it.
-const SEALED: [(&str, &str); 5] = [
+const SEALED: [(&str, &str); 7] = [
     ("JobRequest", "secret_env_vars"),
     ("JobRequest", "cloud_metadata"),
     ("RetryRequest", "secret_env_vars"),
     ("RetryRequest", "cloud_metadata"),
+    ("RetryRequest", "components"),
+    ("ComponentRequest", "secret_env"),
     ("ContainerJob", "cloud_metadata"),
 ];
 

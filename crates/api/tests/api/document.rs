@@ -150,7 +150,16 @@ fn what_is_sent_has_no_field_but_those_named_and_what_is_secret_never_comes_back
         let fields = objects.iter().flat_map(|object| object["properties"].as_object().unwrap().clone());
         fields.filter(|(_, field)| field[mark] == true).map(|(name, _)| name).collect::<BTreeSet<_>>()
     };
-    let secrets = ["cloud_metadata", "password", "secret", "secret_env_vars", "url", "webhook"];
+    let secrets = [
+        "cloud_metadata",
+        "components",
+        "password",
+        "secret",
+        "secret_env",
+        "secret_env_vars",
+        "url",
+        "webhook",
+    ];
     assert_eq!(with(&sent, "writeOnly").iter().collect::<Vec<_>>(), secrets);
     assert_eq!(with(&answered, "writeOnly"), BTreeSet::new());
     assert_eq!(with(&sent, "readOnly"), BTreeSet::new());

@@ -24,7 +24,7 @@ pub struct ComponentRequest {
     pub launcher: Option<Value>,
     /// Only of a step: it starts together with the step before it. Default: when the steps before it have ended.
     pub with_previous: Option<bool>,
-    /// It may run for so many minutes; then the job ends. Default: no limit of its own.
+    /// It may run for so many minutes; then it has failed. Default: no limit of its own.
     #[schema(minimum = 1, maximum = 525_600)]
     pub timeout_minutes: Option<u32>,
     /// The container image. Default: the job's; without one it runs on the node itself.
@@ -58,7 +58,7 @@ pub struct ComponentRequest {
     pub ready: Option<ReadyRequest>,
     /// Only of a service: how it shows from then on that it works.
     pub live: Option<LiveRequest>,
-    /// Only of a service: so many times it starts again after it has ended or failed. Default: 0, the job ends with it.
+    /// Only of a service: it starts again after it has ended or failed, up to so many times. Default: 0, the job ends with it.
     #[schema(maximum = 10)]
     pub max_restarts: Option<u32>,
 }

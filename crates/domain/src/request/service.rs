@@ -85,7 +85,7 @@ impl ServiceSettings {
             Ready::from_request(ready, &live, &format!("{at}/ready"), &format!("{at}/live"), faults)
         });
         let is_at_port = ready.as_ref().is_some_and(|ready| ready.by.needs_port());
-        if asked.live.is_some() && !is_at_port {
+        if asked.live.is_some() && !is_at_port && (ready.is_some() || asked.ready.is_none()) {
             let detail = "needs `ready` with http or tcp: it repeats that probe";
             faults.add(format!("{at}/live"), "contradiction", detail);
         }
@@ -226,16 +226,37 @@ impl ReadyBy {
     }
 }
 
-/// An expression for `grep -E`. What Rust's crate does not read either is a fault; the rest is grep's affair.
+/// An expression for `grep -E`, which does not know what other programs have beside the standard: it would never match.
 fn pattern(text: &str, at: &str, faults: &mut Faults) -> String {
     let is_line = !text.is_empty() && text.len() <= LONGEST_PATTERN && !text.contains(char::is_control);
     if !is_line {
         let detail = format_args!("must be 1 to {LONGEST_PATTERN} bytes without control characters");
         faults.add(at, "invalid", detail);
-    } else if let Err(error) = regex::Regex::new(text) {
-        faults.add(at, "invalid", format_args!("is no expression: {error}"));
+    } else if let Some(other) = of_other_programs(text) {
+        let detail =
+            format_args!("has `{other}`, which grep -E does not know; write such as [0-9] for a digit");
+        faults.add(at, "invalid", detail);
     }
     text.to_owned()
+}
+
+/// What an expression has of the languages of other programs, such as `\d` and `(?i)`.
+fn of_other_programs(text: &str) -> Option<&str> {
+    let mut signs = text.char_indices().peekable();
+    while let Some((at, sign)) = signs.next() {
+        let Some(&(next_at, next)) = signs.peek() else { break };
+        let end = next_at + next.len_utf8();
+        if sign == '(' && next == '?' {
+            return text.get(at..end);
+        }
+        if sign == '\\' {
+            signs.next();
+            if next.is_ascii_alphanumeric() && !"bBwWsS123456789".contains(next) {
+                return text.get(at..end);
+            }
+        }
+    }
+    None
 }
 
 #[cfg(test)]
@@ -300,7 +321,8 @@ mod tests {
     #[test_case(&json!({"ready": {"tcp": true, "status": 200}}), "/x/ready"; "a status without a page")]
     #[test_case(&json!({"ready": {"http": "health"}}), "/x/ready/http"; "no path")]
     #[test_case(&json!({"ready": {"http": "/a\r\nX: y"}}), "/x/ready/http"; "two lines")]
-    #[test_case(&json!({"ready": {"http": "/a", "body": {"pattern": "("}}}), "/x/ready/body/pattern"; "no expression")]
+    #[test_case(&json!({"ready": {"http": "/a", "body": {"pattern": "\\d+"}}}), "/x/ready/body/pattern"; "a digit as Perl writes it")]
+    #[test_case(&json!({"ready": {"log_pattern": "(?i)ready"}}), "/x/ready/log_pattern"; "an option as Perl writes it")]
     #[test_case(&json!({"ready": {"http": "/a", "timeout_minutes": 0}}), "/x/ready/timeout_minutes"; "no time")]
     #[test_case(&json!({"ready": {"file": "ready"}}), "/x/ready/file"; "no absolute path")]
     #[test_case(&json!({"live": {}}), "/x/live"; "live without ready")]

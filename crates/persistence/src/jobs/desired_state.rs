@@ -201,10 +201,12 @@ impl Store {
                  select n.job_id from taken t join needs n on n.needed = t.id join jobs d on d.id = n.job_id
                  where d.phase = 'ended' and (d.skipped or d.array_state ->> 'skipped' <> '') and d.desired_state = 'run'
                    and d.spec->'secret_env' = '[]' and coalesce(d.spec->'cloud_secret_keys', '[]') = '[]'
+                   and not jsonb_path_exists(d.spec, '$.work.list[*].secret_env[*]')
                  union
                  select n.job_id from stopped s join needs n on n.needed = s.job_id join jobs d on d.id = n.job_id
                  where d.phase = 'ended' and (d.skipped or d.array_state ->> 'skipped' <> '') and d.desired_state = 'run'
                    and d.spec->'secret_env' = '[]' and coalesce(d.spec->'cloud_secret_keys', '[]') = '[]'
+                   and not jsonb_path_exists(d.spec, '$.work.list[*].secret_env[*]')
              ), reopened as (
                  update jobs d
                  set status = 'Pending', phase = 'waiting', skipped = false, message = 'Waiting again for the jobs that it needs.', finished_at = null,

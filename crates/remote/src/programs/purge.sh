@@ -85,7 +85,7 @@ purge() {
   # shellcheck disable=SC2016 # that bash expands it
   timeout -k 5 60 bash -c "$(declare -f awaited purge_state)"'; purge_state "$1"' purge_state "$id" </dev/null || return 1
   timeout -k 5 60 rm -rf --one-file-system -- "results/$doomed$id" "slurm-logs/${doomed}tao-job-$id-"* \
-    "specs/$id.json" "env/$id.json" "env/$id.sh" "meta/$id.json" "sbatch/job_$id.sbatch" </dev/null || return 1
+    "specs/$id.json" "env/$id.json" "env/$id.sh" "env/$id."*.sh "meta/$id.json" "sbatch/job_$id.sbatch" </dev/null || return 1
   # The rename was blocked.
   if made_here "$id"; then echo 'removed in part'; return 1; fi
 }

@@ -19,6 +19,7 @@ fn leave(site: &Site, id: Uuid) -> Vec<String> {
         format!("base/specs/{id}.json"),
         format!("base/env/{id}.json"),
         format!("base/env/{id}.sh"),
+        format!("base/env/{id}.model.sh"),
         format!("base/meta/{id}.json"),
         format!("base/sbatch/job_{id}.sbatch"),
         format!("base/slurm-logs/tao-job-{id}-7/main.out"),

@@ -45,11 +45,7 @@ impl JobRow {
 
     fn may_reopen(&self) -> bool {
         let Job { desired, spec, phase, .. } = &self.job;
-        *phase == Phase::Ended
-            && self.job.skips()
-            && *desired == DesiredState::Run
-            && spec.secret_env.is_empty()
-            && spec.cloud_secret_keys.is_empty()
+        *phase == Phase::Ended && self.job.skips() && *desired == DesiredState::Run && !spec.has_secrets()
     }
 }
 

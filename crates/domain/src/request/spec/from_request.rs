@@ -6,7 +6,7 @@ use std::{
 };
 
 use serde_json::Value;
-use slurm::{Gres, SubmitOptions};
+use slurm::{Gres, RemotePath, SubmitOptions};
 
 use super::{
     JobSpec, Work,
@@ -134,9 +134,14 @@ impl JobSpec {
         });
         check_logs(&results, programs, &mut faults);
         let of_components = programs.into_iter().flatten().flat_map(|component| component.own.required());
+        // The service makes what is below its own directory.
         let mounted = mounts.iter().filter(|_| own_mounts).map(Mount::source);
-        let needed = inputs.iter().chain(image.as_ref().and_then(ImageRef::file)).chain(mounted);
-        let needed: BTreeSet<_> = needed.chain(of_components).cloned().collect();
+        let needed = inputs
+            .iter()
+            .chain(image.as_ref().and_then(ImageRef::file))
+            .chain(mounted.filter(|path| !path.is_within(&cluster.base_dir)));
+        let is_other = |path: &&RemotePath| !path.is_within(&cluster.base_dir);
+        let needed: BTreeSet<_> = needed.chain(of_components.filter(is_other)).cloned().collect();
         let required_paths = required_paths(needed, &mut work, &mounts, cluster, &mut faults);
         let resources = fitted(resources, work.as_ref(), requested, &mut faults);
         let exclusive = request_exclusive.or(cluster.submit.exclusive) == Some(true);

@@ -1,6 +1,6 @@
 //! The verdict: the final status of an ended job, and the message that explains it.
 
-use remote::script::{EXIT_LIMIT, EXIT_SETUP, EXIT_WORKDIR};
+use remote::script::{EXIT_LIMIT, EXIT_NO_VARIABLE, EXIT_SETUP, EXIT_WORKDIR};
 use slurm::{ExitCode, SlurmState};
 
 use super::{Findings, evidence::has_exit_record};
@@ -10,7 +10,7 @@ use crate::{
         stored::{DesiredState, Job},
     },
     progress::status_file::StatusWord,
-    request::spec::Work,
+    request::{component_settings::ComponentSettings, spec::Work},
     run::{evidence::ENDED_BY_TERM, log_lines::last_lines, sentence::sentence, task::Task},
 };
 
@@ -179,6 +179,8 @@ fn failure(
 /// Why a task did not start the job's program. A program may return the same codes, so the job must have what failed.
 fn own_failure(job: &Job, exit: Option<ExitCode>) -> Option<&'static str> {
     let settings = &job.spec.program;
+    let has_own =
+        |has: fn(&ComponentSettings) -> bool| job.spec.components().iter().any(|part| has(&part.own));
     match exit? {
         ExitCode { code: EXIT_SETUP, signal: 0 } if !settings.setup.is_empty() => {
             Some("A line of the job's setup failed, so its program did not start.")
@@ -186,6 +188,12 @@ fn own_failure(job: &Job, exit: Option<ExitCode>) -> Option<&'static str> {
         ExitCode { code: EXIT_WORKDIR, signal: 0 } if settings.workdir.is_some() => {
             Some("The job's working directory could not be entered, so its program did not start.")
         }
+        ExitCode { code: EXIT_WORKDIR, signal: 0 } if has_own(|own| own.workdir.is_some()) => Some(
+            "The working directory of a step or a service could not be entered, so its program did not start.",
+        ),
+        ExitCode { code: EXIT_NO_VARIABLE, signal: 0 } if has_own(|own| !own.node_env.is_empty()) => Some(
+            "A variable that the job takes from the node is not set there, so its programs did not start.",
+        ),
         _ => None,
     }
 }

@@ -235,6 +235,10 @@ rules! {
         ["srun: error: Node failure on node02",
          "srun: error: Task launch for StepId=12.0 failed on node node03: Communication connection failure"],
         ["srun: error: node02: task 1: Exited with exit code 1"];
+    Infrastructure "port-taken": r"^tao-slurm: port \d+ is taken on ",
+        "another program has the port of a service on its node",
+        ["tao-slurm: port 20824 is taken on node01"],
+        ["tao-slurm: the port is not there"];
     Infrastructure "rendezvous": r"RendezvousConnectionError|The (?:client|server) socket has failed to (?:connect|listen)|EADDRINUSE|TCPStore.*timed? ?out",
         "the job's nodes could not connect to each other, or the port was in use",
         ["torch.distributed.elastic.rendezvous.api.RendezvousConnectionError: The connection to the C10d store has failed.",

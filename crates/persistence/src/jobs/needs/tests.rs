@@ -167,11 +167,16 @@ async fn a_retry_reopens_what_was_canceled_because_of_the_failure(pool: PgPool) 
     let mut secret = needing(5, &[1]);
     secret.spec.secret_env.insert("HF_TOKEN".parse().unwrap());
     insert(&store, secret, Secrets::default()).await;
+    let mut of_step = needing(6, &[1]);
+    let stored = r#"{"kind": "components", "list": [{"name": "a", "text": "true", "first_node": 0, "nodes": 1,
+                                                     "secret_env": ["HF_TOKEN"]}]}"#;
+    of_step.spec.work = serde_json::from_str(stored).unwrap();
+    insert(&store, of_step, Secrets::default()).await;
     store.request_cancel(id(4), &Viewer::All, NOW).await.unwrap();
     step(&store, 1, &[(1, Status::Error), (4, Status::Canceled)]).await;
     step(&store, 2, &[]).await;
     step(&store, 3, &[]).await;
-    for number in [2, 3, 4, 5] {
+    for number in [2, 3, 4, 5, 6] {
         assert_eq!(find(&store, number).await.status, Status::Canceled, "{number}");
     }
     assert!(retry(&store, 1).await);
@@ -182,6 +187,7 @@ async fn a_retry_reopens_what_was_canceled_because_of_the_failure(pool: PgPool) 
     );
     assert_eq!(phases(4).await, Phase::Ended, "its owner has canceled it");
     assert_eq!(phases(5).await, Phase::Ended, "its secrets were erased");
+    assert_eq!(phases(6).await, Phase::Ended, "so were those of its step");
     step(&store, 4, &[(1, Status::Done)]).await;
     step(&store, 5, &[]).await;
     assert_eq!((phases(2).await, phases(3).await), (Phase::Queued, Phase::Waiting));

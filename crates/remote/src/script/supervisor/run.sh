@@ -146,12 +146,14 @@ _tao_look() {
     if ((${#_tao_programs[@]} > 1 || _tao_serves[place] || _tao_limits[place])) \
       && kill -0 "${_tao_programs[place]}" 2>/dev/null; then
       if ((!_tao_limits[place] || $(_tao_now) - _tao_begins[place] < _tao_limits[place])); then continue; fi
-      _tao_over[place]=115
       if ((!_tao_tolerated[place])); then
         _tao_fail "$place" 115 "has reached its time limit of ${_tao_limits[place]} s"
         break
       fi
-      kill -TERM "${_tao_programs[place]}" 2>/dev/null
+      # Killed, if it is still there after a minute.
+      kill -s "$([ -n "${_tao_over[place]-}" ] && echo KILL || echo TERM)" "${_tao_programs[place]}" 2>/dev/null
+      _tao_over[place]=115 _tao_limits[place]=$((_tao_limits[place] + 60))
+      continue
     fi
     _tao_reap "$place"
     _tao_take_end "$place"
@@ -162,9 +164,7 @@ _tao_look() {
 }
 # Waits until all steps have ended.
 _tao_await_steps() {
-  while ((_tao_steps)) && _tao_look; do
-    if ((_tao_steps)); then read -r -t 1 -u "$_tao_never"; fi
-  done
+  while ((_tao_steps)) && _tao_look && ((_tao_steps)); do read -r -t 1 -u "$_tao_never"; done
   [ -z "$_tao_cause" ]
 }
 

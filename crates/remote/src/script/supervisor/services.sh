@@ -5,7 +5,7 @@
 _tao_watches=1 _tao_every=() _tao_probe_limit=() _tao_ready_limit=() _tao_live_every=() _tao_most_missed=() _tao_most_again=()
 _tao_probe_from=() _tao_probe_length=() _tao_probe_words=()
 # Its state, the probes that failed in a row, when the next one is due, the process of one that runs, how often it has started again, when
-# it is killed if it was given up, and the bytes of its logs from before its start. What was last kept about all of them, and when.
+# it is killed if it was given up, and what there was before its start: the bytes of its logs, the time of its file. What was last kept about all of them, and when.
 _tao_states=() _tao_missed=() _tao_due=() _tao_probes=() _tao_again=() _tao_kill_at=() _tao_said='' _tao_said_at=0
 declare -A _tao_logged=()
 # Gives rules to the service that was added last: the six numbers as above, and the words of its probe. Without one it is ready when it has
@@ -17,14 +17,15 @@ _tao_watch_it() {
   _tao_probe_from[place]=${#_tao_probe_words[@]} _tao_probe_length[place]=$(($# - 6)) _tao_probe_words+=("${@:7}")
   _tao_reset "$place"
 }
-# Before a service ($1) starts: it is not ready, and what its logs have does not count.
+# Before a service ($1) starts: it is not ready, and what is there already does not count.
 _tao_reset() {
-  local stream
+  local stream probe=("${_tao_probe_words[@]:_tao_probe_from[$1]:_tao_probe_length[$1]}")
   _tao_states[$1]=starting _tao_missed[$1]=0 _tao_due[$1]=0
   if ((!_tao_probe_length[$1])); then _tao_states[$1]=ready; fi
   for stream in out err; do
     _tao_logged[$1.$stream]=$(stat -c %s -- "$_tao_logs/${_tao_names[$1]}/0.$stream" 2>/dev/null)
   done
+  if [ "${probe[0]-}" = file ]; then _tao_logged[$1.file]=$(timeout 10 stat -c %y -- "${probe[1]}" 2>/dev/null); fi
 }
 # Runs the probe of a service ($1), which may hang: within so many seconds ($2). The rest: its words. HTTP/1.0 has no chunks.
 _tao_probe() {
@@ -37,8 +38,11 @@ _tao_probe() {
     printf "GET %s HTTP/1.0\r\nHost: %s:%s\r\nConnection: close\r\n\r\n" "$4" "$2" "$3" >&3
     read -r -n 200 _ status _ <&3
     [[ $status == "$5"* ]] && { [ -z "$6" ] || (($(head -c 1048576 <&3 | grep -aoE -e "$6" | wc -l) >= $7)); }' ;;
-  # A file.
-  file) program='[ -e "$2" ]' ;;
+  # A file, when it was written before the start.
+  file)
+    program='written=$(stat -c %y -- "$2") && [ "$written" != "$3" ]'
+    set -- "${@:1:4}" "${_tao_logged[$1.file]}"
+    ;;
   # What a line must have.
   log)
     program='{ tail -c "+$3" -- "$5.out"; tail -c "+$4" -- "$5.err"; } | grep -aE -e "$2"'
@@ -65,7 +69,16 @@ _tao_give_up() {
     kill -TERM "${_tao_programs[$1]}" 2>/dev/null
   fi
 }
-# Starts a service ($1) again that has ended, if it may.
+# Kills the step of a service ($1), and then its srun, which may hang.
+_tao_kill() {
+  local step=''
+  if [ -f "$_tao_state/step.${_tao_names[$1]}" ]; then read -r -d '' -n 400 step _ <"$_tao_state/step.${_tao_names[$1]}"; fi
+  if [[ $step =~ ^[0-9]+$ ]] && _tao_show 30 >/dev/null; then
+    timeout 30 scancel --signal=KILL "$_tao_self.$step" >&2 </dev/null
+  fi
+  kill -KILL "${_tao_programs[$1]}" 2>/dev/null
+}
+# Starts a service ($1) again that has ended, if it may. What it has used may need some seconds to be free.
 _tao_start_again() {
   if [ -n "$_tao_cause" ] || ((_tao_again[$1] >= _tao_most_again[$1])); then return 1; fi
   ((_tao_again[$1] += 1))
@@ -73,6 +86,7 @@ _tao_start_again() {
     "for time ${_tao_again[$1]} of at most ${_tao_most_again[$1]}" >&2
   rm -f -- "$_tao_state/failed.${_tao_names[$1]}" "$_tao_state/step.${_tao_names[$1]}"
   _tao_stop_probe "$1"
+  read -r -t 3 -u "$_tao_never"
   _tao_reset "$1"
   _tao_start "$1"
 }
@@ -100,7 +114,7 @@ _tao_watch() {
   for place in "${!_tao_states[@]}"; do
     if [ -z "${_tao_programs[place]-}" ]; then continue; fi
     if [ "${_tao_states[place]}" = ending ]; then
-      if ((now >= _tao_kill_at[place])); then kill -KILL "${_tao_programs[place]}" 2>/dev/null; fi
+      if ((now >= _tao_kill_at[place])); then _tao_kill "$place"; fi
     elif [ -z "${_tao_probes[place]-}" ]; then
       if ((_tao_probe_length[place] && now >= _tao_due[place])); then
         _tao_probe "$place" "${_tao_probe_limit[place]}" \
