@@ -255,7 +255,7 @@ fn images_with_similar_names_have_separate_files() {
     for id in &ids {
         assert_eq!(site.service.wait_ended(id)["status"], "Done");
     }
-    assert_ne!(site.launched_with(&ids[0])["image"], site.launched_with(&ids[1])["image"]);
+    assert_ne!(site.launched_with(&ids[0])["images"], site.launched_with(&ids[1])["images"]);
     assert_eq!(site.files().len(), 2);
     site.conversions_of(2);
 }
@@ -274,7 +274,7 @@ fn a_moved_tag_is_converted_again_beside_the_old_file_only_on_request() {
         (0..3).map(|_| site.submit(image, &json!({"force_reconvert_latest": true}))).collect();
     for id in &fresh {
         assert_eq!(site.service.wait_ended(id)["status"], "Done");
-        assert_ne!(site.launched_with(id)["image"], site.launched_with(&first)["image"]);
+        assert_ne!(site.launched_with(id)["images"], site.launched_with(&first)["images"]);
     }
     let files = site.files();
     assert!(

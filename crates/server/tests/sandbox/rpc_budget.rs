@@ -10,6 +10,7 @@ const BURST: u64 = 25;
 
 /// The full form is for a sandbox with `SANDBOX_FEW_REQUESTS=40:8:1`.
 #[test]
+#[expect(clippy::print_stdout, reason = "it prints its measurement, as the other reliability tests do")]
 fn jobs_and_a_sweep_finish_under_a_limit_of_requests() {
     let (jobs, tasks) = (size(20, 1000), size(60, 1000));
     // Less than the fault `slurmctld-few-requests` allows, because the jobs make requests too: each `srun` is one.

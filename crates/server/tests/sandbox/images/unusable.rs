@@ -103,9 +103,19 @@ fn the_message_names_the_mount_that_does_not_exist() {
     job["container"] = json!({"mounts": ["/nope-at-all:/data"]});
     let ended = site.service.wait_ended(&site.service.submit(&job));
     let message = ended["message"].as_str().unwrap();
+    assert!(
+        message.contains("does not exist on the cluster, or is not readable: /nope-at-all."),
+        "{message}"
+    );
+    assert_eq!(ended["slurm_job_id"], Value::Null, "{ended}");
+    // What is below its own directory the service does not look for: the job may make it.
+    let own = format!("{}/nope-at-all", site.service.sandbox.var("SLURM_BASE_RESULTS_DIR"));
+    job["container"] = json!({"mounts": [format!("{own}:/data")]});
+    let ended = site.service.wait_ended(&site.service.submit(&job));
+    let message = ended["message"].as_str().unwrap();
     assert!(message.contains("Not retried: a path to mount into the container does not exist."), "{message}");
     assert!(
-        message.contains("pyxis: --container-mounts: source path does not exist: /nope-at-all"),
+        message.contains(&format!("pyxis: --container-mounts: source path does not exist: {own}")),
         "{message}"
     );
     assert!(!message.contains("spank:"), "{message}");
