@@ -50,7 +50,10 @@ impl Bench {
 
     /// Where the conversion makes its file.
     async fn target(&self) -> String {
-        sqlx::query_scalar("select target from cached_images").fetch_one(&self.pool).await.unwrap()
+        sqlx::query_scalar("select target from cached_images where target is not null")
+            .fetch_one(&self.pool)
+            .await
+            .unwrap()
     }
 
     /// The conversion ends with this code, and this is at the place of its file. The jobs that wait for it go on.
