@@ -1,14 +1,13 @@
 
 # The table: each component's name, start, nodes, time limit, and command in the list of words. Of those that have started: when, the
 # process until it has ended, whether it was warned, and its code if its time limit has ended it. The steps that may fail, and the
-# first code of these. The running steps, the job's code, its cause, all ends, processes that wait.
+# first code of these. The running steps, the job's code, its cause, all ends. Whether a signal came, and each thing that it may mean.
 _tao_names=() _tao_starts=() _tao_nodes=() _tao_limits=() _tao_from=() _tao_lengths=() _tao_words=()
 _tao_serves=() _tao_begins=() _tao_programs=() _tao_told=() _tao_over=() _tao_tolerated=() _tao_late=0
 _tao_watches=0 _tao_steps=0 _tao_code=0 _tao_cause='' _tao_ends=''
-declare -A _tao_wakers=()
-_tao_seen=0 _tao_warned=0 _tao_limited=0 _tao_ended=0 _tao_no_record=0 _tao_asked='' _tao_asked_at=0
+_tao_seen=0 _tao_near=0 _tao_warned=0 _tao_limited=0 _tao_ended=0 _tao_no_record=0 _tao_asked='' _tao_asked_at=0 _tao_press_at=0
 _tao_now() { printf '%(%s)T' -1; }
-_tao_began=$(_tao_now)
+_tao_began=$(_tao_now) _tao_time=$_tao_began
 # The size of the log from earlier runs.
 _tao_log_before=$(stat -c %s -- "$_tao_state/main.err" 2>/dev/null)
 readonly _tao_began _tao_log_before
@@ -30,22 +29,14 @@ _tao_finish() {
   _tao_is_itself || exit "$code"
   # A signal goes to every process of the script, and those that write the exit record must survive it.
   trap '' HUP INT TERM USR1 USR2
-  if ((${#_tao_wakers[@]})); then kill -KILL "${_tao_wakers[@]}" 2>/dev/null; fi
   # A requeued run has not ended, an interrupted one has no result, and a success is recorded already.
   if ((!_tao_no_record)); then _tao_mark_exit "$code"; fi
   exit "$code"
 }
 # A signal ends the script with its own code, after the programs have ended. $1: the code.
 _tao_on_end() {
+  _tao_is_itself || exit "$1"
   _tao_seen=1 _tao_ended=$1 _tao_cause=${_tao_cause:-signal}
-  if ((${#_tao_programs[@]} == 0)); then exit "$1"; fi
-}
-# Sends a signal ($1) to this script in so many seconds ($2). A single process, because a sleep would outlive it; its end is no news.
-_tao_wake() {
-  if [ -n "${_tao_wakers[$1]-}" ]; then kill -KILL "${_tao_wakers[$1]}" 2>/dev/null; fi
-  { read -r -t "$2" -u "$_tao_never"; kill -s "$1" $$; } >/dev/null 2>&1 &
-  _tao_wakers[$1]=$!
-  disown "$!"
 }
 
 rm -f -- "$_tao_state"/{exit,warned,limited,self_canceled,services,failed.*,begun.*,step.*}
@@ -69,5 +60,5 @@ trap _tao_finish EXIT
 trap '_tao_on_end 129' HUP
 trap '_tao_on_end 130' INT
 trap '_tao_on_end 143' TERM
-trap _tao_on_warning USR1
-trap _tao_on_time USR2
+trap '_tao_seen=1 _tao_near=1' USR1
+trap _tao_seen=1 USR2

@@ -10,6 +10,7 @@ _tao_requeue() {
   else
     # Counted first, because Slurm may end this script at any moment after the requeue, with a signal.
     _tao_no_record=1
+    trap 'exit 143' TERM
     _tao_mark requeued "$((before + 1))" "$(_tao_now)"
     echo "tao-slurm: the job goes back into the queue, for time $((before + 1)) of at most $_tao_max_requeues" >&2
     if timeout 60 scontrol requeue "$_tao_self" >&2 </dev/null; then read -r -t 300 -u "$_tao_never"; fi

@@ -1,46 +1,38 @@
 
-# Passes SIGUSR1 on to the steps that have not got it yet. Those that have not begun get it later: during the setup of a container
-# the signal would end its task.
-_tao_on_warning() {
-  local place begun waiting=0
-  _tao_is_itself || return
-  _tao_seen=1
-  if ((!_tao_warned)); then
+# Waits a moment ($1), and then does what is due. A trap may not do it: bash gives one up if the time of its `read` ends meanwhile.
+_tao_pause() {
+  local place begun signal=TERM
+  read -r -t "$1" -u "$_tao_never"
+  printf -v _tao_time '%(%s)T' -1
+  if ((_tao_warning && _tao_time - _tao_began >= _tao_limit - _tao_warning)); then _tao_near=1; fi
+  if ((_tao_near && !_tao_warned)); then
     _tao_warned=1
     echo 'tao-slurm: a time limit is near; the program gets SIGUSR1' >&2
-    _tao_mark warned "$(_tao_now)"
+    _tao_mark warned "$_tao_time"
   fi
-  for place in "${!_tao_programs[@]}"; do
-    if ((_tao_told[place] || _tao_serves[place])); then continue; fi
-    begun=("$_tao_state/begun.${_tao_names[place]}".*)
-    if [ -e "${begun[0]}" ] && ((${#begun[@]} >= _tao_nodes[place])); then
-      _tao_told[place]=1
-      # srun passes it on to every process of its step, and to nothing else.
-      kill -USR1 "${_tao_programs[place]}" 2>/dev/null
-    else
-      waiting=1
-    fi
-  done
-  if ((waiting)); then _tao_wake USR1 1; fi
-}
-# The job's own limit; or 60 s after programs were asked to end, when srun ends them, and kills them after 75 s. Other processes may
-# send this signal too.
-_tao_on_time() {
-  local place signal=TERM
-  _tao_is_itself || return
-  _tao_seen=1
-  if ((_tao_limit && !_tao_limited && $(_tao_now) - _tao_began >= _tao_limit)); then
+  if ((_tao_limit && !_tao_limited && _tao_time - _tao_began >= _tao_limit)); then
     _tao_limited=1 _tao_cause=${_tao_cause:-limit}
     echo "tao-slurm: the job has reached its own time limit of $_tao_limit s; its program is terminated" >&2
-    _tao_mark limited "$(_tao_now)"
+    _tao_mark limited "$_tao_time"
     _tao_ask_to_end 0
   fi
-  if [ -z "$_tao_asked" ] || (($(_tao_now) - _tao_asked_at < 60)); then return; fi
-  if (($(_tao_now) - _tao_asked_at >= 75)); then signal=KILL; fi
   for place in "${!_tao_programs[@]}"; do
-    if ((_tao_serves[place] == _tao_asked)); then kill -s "$signal" "${_tao_programs[place]}" 2>/dev/null; fi
+    if ((_tao_warned && !_tao_told[place] && !_tao_serves[place])); then
+      begun=("$_tao_state/begun.${_tao_names[place]}".*)
+      # A step that has not begun gets it later: during the setup of a container the signal would end its task. srun passes it on to
+      # every process of its step, and to nothing else.
+      if [ -e "${begun[0]}" ] && ((${#begun[@]} >= _tao_nodes[place])); then
+        _tao_told[place]=1
+        kill -USR1 "${_tao_programs[place]}" 2>/dev/null
+      fi
+    fi
+    # A minute after a program was asked to end, srun ends it, and kills it after 75 s.
+    if [ "$_tao_asked" = "${_tao_serves[place]}" ] && ((_tao_time >= _tao_press_at)); then
+      if ((_tao_time - _tao_asked_at >= 75)); then signal=KILL; fi
+      kill -s "$signal" "${_tao_programs[place]}" 2>/dev/null
+    fi
   done
-  _tao_wake USR2 15
+  if ((_tao_time >= _tao_press_at)); then _tao_press_at=$((_tao_time + 15)); fi
 }
 # Asks the running steps (0), their aids (1) or services (2) to end. srun would kill its step on SIGTERM; with scancel the programs
 # can save their work. The check avoids another job, if a controller that has lost its state has given the id again; scancel would
@@ -48,7 +40,7 @@ _tao_on_time() {
 _tao_ask_to_end() {
   local place step some=() others=0
   if [ "$_tao_asked" = "$1" ]; then return; fi
-  _tao_asked=$1 _tao_asked_at=$(_tao_now)
+  _tao_asked=$1 _tao_asked_at=$_tao_time _tao_press_at=$((_tao_time + 60))
   for place in "${!_tao_programs[@]}"; do
     if ((_tao_serves[place] != $1)); then
       others=1
@@ -61,7 +53,6 @@ _tao_ask_to_end() {
   if ((${#_tao_programs[@]} && ${#some[@]})) && _tao_show 30 >/dev/null; then
     timeout 30 scancel --signal=TERM "${some[@]}" >&2 </dev/null
   fi
-  _tao_wake USR2 60
 }
 
 # The step that was added last may fail: those after it begin in any case, and the job ends with its code then.
@@ -84,11 +75,12 @@ _tao_start() {
   "${_tao_words[@]:_tao_from[$1]:_tao_lengths[$1]}" </dev/null {_tao_never}<&- &
   _tao_programs[$1]=$!
   ((_tao_steps += !_tao_serves[$1]))
-  if ((_tao_warned)); then _tao_on_warning; fi
 }
-# Waits until a component ($1) has ended, and sets $_tao_end to its exit code.
+# Waits until a component ($1) has ended, and sets $_tao_end to its exit code. The process is dead before the `wait`: bash 5.2 loses one
+# that ends in it together with a signal, and then waits for ever.
 _tao_reap() {
   local before='' code=''
+  while kill -0 "${_tao_programs[$1]}" 2>/dev/null; do _tao_pause 0.2; done
   while :; do
     _tao_seen=0
     wait "${_tao_programs[$1]}"
@@ -142,10 +134,8 @@ _tao_take_end() {
 _tao_look() {
   local place
   for place in "${!_tao_programs[@]}"; do
-    # The only step is waited for, several programs are looked at each second.
-    if ((${#_tao_programs[@]} > 1 || _tao_serves[place] || _tao_limits[place])) \
-      && kill -0 "${_tao_programs[place]}" 2>/dev/null; then
-      if ((!_tao_limits[place] || $(_tao_now) - _tao_begins[place] < _tao_limits[place])); then continue; fi
+    if kill -0 "${_tao_programs[place]}" 2>/dev/null; then
+      if ((!_tao_limits[place] || _tao_time - _tao_begins[place] < _tao_limits[place])); then continue; fi
       if ((!_tao_tolerated[place])); then
         _tao_fail "$place" 115 "has reached its time limit of ${_tao_limits[place]} s"
         break
@@ -164,7 +154,7 @@ _tao_look() {
 }
 # Waits until all steps have ended.
 _tao_await_steps() {
-  while ((_tao_steps)) && _tao_look && ((_tao_steps)); do read -r -t 1 -u "$_tao_never"; done
+  while ((_tao_steps)) && _tao_look && ((_tao_steps)); do _tao_pause 0.2; done
   [ -z "$_tao_cause" ]
 }
 
@@ -233,8 +223,6 @@ done
 _tao_task=$(declare -f _tao_enter _tao_leave _tao_set_up)$'\n_tao_enter "$@"'
 readonly _tao_task _tao_hosts
 _tao_components
-if ((_tao_limit)); then _tao_wake USR2 "$_tao_limit"; fi
-if ((_tao_warning)); then _tao_wake USR1 "$((_tao_limit - _tao_warning))"; fi
 for _tao_place in "${!_tao_names[@]}"; do
   # A step and its aids begin when the steps before have ended, with theirs.
   if [[ ${_tao_starts[_tao_place]} == @(step|aid) ]]; then

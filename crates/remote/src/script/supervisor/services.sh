@@ -65,7 +65,7 @@ _tao_give_up() {
     _tao_fail "$1" "$2" "$3"
   else
     echo "tao-slurm: the service ${_tao_names[$1]} $3; it is ended" >&2
-    _tao_states[$1]=ending _tao_kill_at[$1]=$(($(_tao_now) + 15))
+    _tao_states[$1]=ending _tao_kill_at[$1]=$((_tao_time + 15))
     kill -TERM "${_tao_programs[$1]}" 2>/dev/null
   fi
 }
@@ -86,7 +86,8 @@ _tao_start_again() {
     "for time ${_tao_again[$1]} of at most ${_tao_most_again[$1]}" >&2
   rm -f -- "$_tao_state/failed.${_tao_names[$1]}" "$_tao_state/step.${_tao_names[$1]}"
   _tao_stop_probe "$1"
-  read -r -t 3 -u "$_tao_never"
+  _tao_pause 3
+  if [ -n "$_tao_cause" ]; then return; fi
   _tao_reset "$1"
   _tao_start "$1"
 }
@@ -109,8 +110,7 @@ _tao_hear() {
 }
 # Looks at each service: takes the answer to its probe, or starts the probe if it is due.
 _tao_watch() {
-  local place now
-  now=$(_tao_now)
+  local place now=$_tao_time
   for place in "${!_tao_states[@]}"; do
     if [ -z "${_tao_programs[place]-}" ]; then continue; fi
     if [ "${_tao_states[place]}" = ending ]; then
@@ -159,6 +159,6 @@ _tao_await_ready() {
     for place in "${!_tao_states[@]}"; do
       if [ -n "${_tao_programs[place]-}" ] && [ "${_tao_states[place]}" != ready ]; then waits=1; fi
     done
-    if ((waits)); then read -r -t 1 -u "$_tao_never"; fi
+    if ((waits)); then _tao_pause 0.2; fi
   done
 }
