@@ -19,6 +19,7 @@ fn question(stdout: &[u8]) -> Poll {
             state_dir: "/lustre/state".parse().ok()?,
             status: Vec::new(),
             signs_of_life: "/lustre/logs".parse().ok(),
+            reports: remote::ReportFiles { services: true, progress: "/lustre/p".parse().ok() },
             index: None,
         })
     };

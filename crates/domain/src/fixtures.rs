@@ -38,6 +38,7 @@ pub(crate) fn command_job() -> Job {
         needs: Vec::new(),
         pipeline: None,
         results: Vec::new(),
+        progress: None,
         image: None,
         image_policy: ImagePolicy::default(),
         env: BTreeMap::new(),

@@ -63,6 +63,7 @@ pub fn spec(work: Work) -> JobSpec {
         needs: Vec::new(),
         pipeline: None,
         results: Vec::new(),
+        progress: None,
         image: Some(parsed("/lustre/images/tao.sqsh")),
         image_policy: ImagePolicy::default(),
         env: BTreeMap::new(),

@@ -49,7 +49,7 @@ pub(crate) struct StatusView {
     pub attempt: u32,
     /// How often the job went on in another attempt, after a failure of the infrastructure or by its restart policy.
     pub retry_count: u32,
-    /// The progress of the training, as the job reports it.
+    /// The progress, as the job reports it.
     pub progress: ProgressView,
     /// How many tasks are in which state; null for a job without an array.
     pub tasks: Option<TaskCounts>,
@@ -75,16 +75,21 @@ pub(crate) struct StatusView {
     mark: u8,
 }
 
-/// The progress of a training.
+/// The progress of a job.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub(crate) struct ProgressView {
     /// The last finished epoch.
     pub epoch: Option<u64>,
     /// The total number of epochs.
     pub max_epoch: Option<u64>,
-    /// The progress in percent, from the iterations if their number is known, otherwise from the epochs.
+    /// The progress in percent: of the job's progress file, otherwise from the iterations if their number is known, otherwise from the
+    /// epochs.
     #[schema(maximum = 100)]
     pub percent: Option<u8>,
+    /// How much is done, as the job's progress file says.
+    pub done: Option<f64>,
+    /// Of how much.
+    pub total: Option<f64>,
     /// The remaining time: the job's own estimate as it wrote it, otherwise `D days, H:MM:SS` from the pace of its epochs.
     pub eta: Option<String>,
     /// The same in seconds, if it is known.
@@ -122,6 +127,8 @@ impl From<&Progress> for ProgressView {
             epoch: progress.epoch,
             max_epoch: progress.max_epoch,
             percent: progress.percent,
+            done: progress.done,
+            total: progress.total,
             eta: progress.eta_text(),
             eta_seconds: progress.eta_seconds(),
             time_per_epoch: progress.time_per_epoch.clone(),

@@ -55,6 +55,7 @@ pub fn conversion_job(
         needs: Vec::new(),
         pipeline: None,
         results: Vec::new(),
+        progress: None,
         image: None,
         image_policy: ImagePolicy::default(),
         env: BTreeMap::new(),

@@ -16,6 +16,7 @@ use crate::{
         status::{Phase, Source, Status},
     },
     request::spec::JobSpec,
+    run::reports::Reporting,
 };
 
 /// The job's owner: the owner of the token that created it. The service owns the jobs that convert images; no caller has its name.
@@ -117,6 +118,8 @@ pub struct ActiveJob {
     pub was_alive: bool,
     /// Its activity timeout; absent unless it is running.
     pub timeout_minutes: Option<NonZeroU32>,
+    /// What it may report; nothing unless it is running.
+    pub reporting: Reporting,
 }
 
 impl ActiveJob {
@@ -134,6 +137,11 @@ impl ActiveJob {
             is_doomed: job.run.kill_reason.is_some(),
             was_alive: job.run.activity.is_some(),
             timeout_minutes: job.spec.timeout_minutes.filter(|_| job.phase == Phase::Running),
+            reporting: if job.phase == Phase::Running {
+                Reporting::of(&job.spec)
+            } else {
+                Reporting::default()
+            },
         })
     }
 }

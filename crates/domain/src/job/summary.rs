@@ -49,8 +49,14 @@ fn running_message(run: &Run) -> String {
         (Some(StatusWord::Success | StatusWord::Failure), ..) => {
             "The job has reported its final status; waiting for it to exit.".to_owned()
         }
+        _ if !progress.waiting.is_empty() => {
+            format!("Running on {nodes}. {}.", progress.waiting.join("; "))
+        }
         (_, Some(epoch), Some(of)) => format!("Epoch {epoch} of {of} on {nodes}."),
-        _ => format!("Running on {nodes}."),
+        _ => match progress.done.zip(progress.total) {
+            Some((done, total)) => format!("{done} of {total} on {nodes}."),
+            None => format!("Running on {nodes}."),
+        },
     }
 }
 

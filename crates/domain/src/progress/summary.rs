@@ -19,7 +19,7 @@ pub struct Progress {
     pub max_epoch: Option<u64>,
     pub cur_iter: Option<u64>,
     pub(crate) max_iter: Option<u64>,
-    /// Whole percent, from the iterations if their number is known, else from the epochs.
+    /// Whole percent: of the progress file, else from the iterations if their number is known, else from the epochs.
     pub percent: Option<u8>,
     /// The job's own estimate, as it writes it.
     pub eta: Option<String>,
@@ -37,6 +37,12 @@ pub struct Progress {
     pub(crate) failure: Option<String>,
     /// The newest of `STARTED`, `RUNNING`, `SUCCESS`, `FAILURE`.
     pub word: Option<String>,
+    /// What the job's progress file says: how much is done, of how much.
+    pub done: Option<f64>,
+    pub total: Option<f64>,
+    /// The services that are not ready, in words.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) waiting: Vec<String>,
     /// When SUCCESS or FAILURE was read, if it is the newest.
     pub final_status_at: Option<Timestamp>,
     pace: Pace,
@@ -79,7 +85,21 @@ impl Progress {
             }
         }
         self.final_status_at = self.final_status_at.or(Some(now)).filter(|_| self.is_final());
-        self.percent = percent(self.cur_iter, self.max_iter).or(percent(self.epoch, self.max_epoch));
+        self.set_percent();
+    }
+
+    /// Takes in what the progress file says: `done` of `total`, which is positive.
+    pub(crate) fn measure(&mut self, done: f64, total: f64) {
+        (self.done, self.total) = (Some(done), Some(total));
+        self.set_percent();
+    }
+
+    fn set_percent(&mut self) {
+        let share = self.done.zip(self.total).map(|(done, total)| done / total * 100.0);
+        self.percent = share
+            .map(whole_percent)
+            .or(percent(self.cur_iter, self.max_iter))
+            .or(percent(self.epoch, self.max_epoch));
     }
 
     /// Starts another run: the reports of the last one do not apply to it.
@@ -133,6 +153,11 @@ impl Progress {
     pub fn eta_text(&self) -> Option<String> {
         self.eta.clone().or_else(|| self.eta_seconds().map(eta::text))
     }
+}
+
+/// Not rounded up: only what is done is 100.
+fn whole_percent(share: f64) -> u8 {
+    (0..=100).rev().find(|percent| f64::from(*percent) <= share).unwrap_or_default()
 }
 
 fn percent(done: Option<u64>, of: Option<u64>) -> Option<u8> {

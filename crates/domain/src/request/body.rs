@@ -10,7 +10,7 @@ use uuid::Uuid;
 use crate::request::{
     array::ArrayRequest, component_body::ComponentRequest, container::ContainerRequest, files::FileRequest,
     launcher::LauncherBody, needs::NeedRequest, nulls::null_as_default, options_body::ResourcesRequest,
-    restart::RestartRequest, results::ResultRequest, webhook::WebhookRequest,
+    progress::ProgressRequest, restart::RestartRequest, results::ResultRequest, webhook::WebhookRequest,
 };
 
 /// A job: either `network_arch` and `action`, which run the TAO container's entry point, or `command`.
@@ -91,6 +91,8 @@ pub struct JobRequest {
     #[serde(default, deserialize_with = "null_as_default")]
     #[schema(value_type = Option<Vec<ResultRequest>>, max_items = 50)]
     pub results: Vec<ResultRequest>,
+    /// A file in which the program writes how far it has come. `GET /jobs/{id}/status` has it in `progress`.
+    pub progress: Option<ProgressRequest>,
     #[serde(default, deserialize_with = "null_as_default")]
     #[schema(value_type = Option<ResourcesRequest>)]
     pub resources: ResourcesRequest,

@@ -21,6 +21,7 @@ pub(crate) mod options;
 pub(crate) mod options_body;
 pub(crate) mod pipeline;
 pub(crate) mod program;
+pub(crate) mod progress;
 pub(crate) mod resources;
 pub(crate) mod restart;
 pub(crate) mod results;

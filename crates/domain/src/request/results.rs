@@ -162,7 +162,7 @@ fn source(
                     faults.add(format!("{at}/{field}"), "contradiction", detail);
                 }
             }
-            let path = file(&path, home);
+            let path = results_file(&path, home);
             if path.is_none() {
                 let detail =
                     "must be a file in the job's results directory: a relative path such as scores.json";
@@ -221,7 +221,7 @@ impl ResultSource {
 }
 
 /// The path below the results directory, in one spelling. `home`: that directory, if it is known already.
-fn file(text: &str, home: Option<&RemotePath>) -> Option<String> {
+pub(super) fn results_file(text: &str, home: Option<&RemotePath>) -> Option<String> {
     let root: RemotePath = "/results".parse().ok()?;
     let (path, home) = match home.filter(|_| text.starts_with('/')) {
         Some(home) => (text.parse().ok()?, home),
@@ -292,12 +292,15 @@ mod tests {
     #[test_case("a\u{0}" => None; "NUL")]
     #[test_case("" => None; "nothing")]
     fn a_file_is_in_the_results_directory(path: &str) -> Option<String> {
-        file(path, Some(&HOME.parse().unwrap()))
+        results_file(path, Some(&HOME.parse().unwrap()))
     }
 
     #[test]
     fn an_absolute_path_needs_a_known_directory() {
-        assert!(file(&format!("{HOME}/a.json"), None).is_none() && file("/results/a", None).is_none());
+        assert!(
+            results_file(&format!("{HOME}/a.json"), None).is_none()
+                && results_file("/results/a", None).is_none()
+        );
     }
 
     #[test_case(json!([{"name": "a"}]), "/results/0 required"; "no kind")]

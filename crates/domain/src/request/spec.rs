@@ -28,6 +28,7 @@ use crate::{
         cosmos,
         needs::{Need, NeedWhen},
         program::ProgramSettings,
+        progress::ProgressFile,
         restart::Restart,
         results::ResultRule,
         text::{Label, Word},
@@ -55,6 +56,9 @@ pub struct JobSpec {
     /// What is read of each task when it has ended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub results: Vec<ResultRule>,
+    /// Where its program writes how far it has come.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress: Option<ProgressFile>,
     pub image: Option<ImageRef>,
     #[serde(default)]
     pub image_policy: ImagePolicy,

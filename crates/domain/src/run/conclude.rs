@@ -10,7 +10,7 @@ mod results;
 mod verdict;
 
 use chrono::TimeDelta;
-use remote::{Markers, StatusChunk};
+use remote::{EndedWith, Markers, StatusChunk};
 use slurm::{SlurmJobId, SlurmState};
 
 use crate::{
@@ -55,6 +55,8 @@ pub struct Findings<'a> {
     pub err_tail: &'a [u8],
     /// The ends of the logs of its roles, if it has any.
     pub role_tails: &'a [u8],
+    /// The component with which it ended.
+    pub ended_with: Option<&'a EndedWith>,
     /// Its results; `None` if they are left for the next call.
     pub results: Option<&'a [TaskResult]>,
     /// The nodes of the job that Slurm considers unhealthy now.
@@ -268,6 +270,7 @@ fn diagnosis(job: &Job, task: &Task<'_>, found: &Findings<'_>) -> Option<Diagnos
         wrote_nothing: found.readable
             && run.progress.word.is_none()
             && logs.iter().all(|log| log.trim_ascii().is_empty()),
+        service_failed: found.ended_with.is_some_and(|ended| ended.is_service),
         image: ImageSource::of(job, task.attempt, &logs),
     })
 }

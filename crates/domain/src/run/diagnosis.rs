@@ -95,6 +95,8 @@ pub(crate) struct Evidence<'a> {
     pub has_exit_record: bool,
     /// Its readable logs are empty, and it has written no status line.
     pub wrote_nothing: bool,
+    /// A service of the job ended it.
+    pub service_failed: bool,
     pub image: ImageSource,
 }
 
@@ -131,6 +133,7 @@ pub(crate) fn diagnose(evidence: &Evidence<'_>) -> Option<Diagnosis> {
         .or_else(|| by_exit(evidence))
         .or_else(|| by_logs_and_nodes(evidence))
         .or_else(|| by_signal(evidence))
+        .or_else(|| by_service(evidence))
 }
 
 /// The Slurm states that show the cause by themselves.
@@ -221,6 +224,15 @@ fn by_signal(evidence: &Evidence<'_>) -> Option<Diagnosis> {
     let cause = (Cause::Infrastructure, RestartCause::LaunchFailure);
     is_it.then(|| {
         Diagnosis::of(evidence, cause, "ended-by-slurm", "Slurm ended its script without a request", None)
+    })
+}
+
+/// Nothing shows a fault of the infrastructure, and the steps may have failed because of the service.
+fn by_service(evidence: &Evidence<'_>) -> Option<Diagnosis> {
+    let cause = (Cause::User, RestartCause::LaunchFailure);
+    evidence.service_failed.then(|| {
+        let why = "a service of the job failed, and there is no sign of an infrastructure failure";
+        Diagnosis::of(evidence, cause, "service-failed", why, None)
     })
 }
 

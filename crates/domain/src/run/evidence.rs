@@ -1,7 +1,7 @@
 //! The evidence about a job in Slurm: what one poll observed, and what single pieces of it prove.
 
 use chrono::TimeDelta;
-use remote::{ExitRecord, Markers, SignsOfLife, StartedMarker, StatusChunk};
+use remote::{ExitRecord, Markers, Reports, SignsOfLife, StartedMarker, StatusChunk};
 use slurm::{AccountingRow, QueueRow, SlurmJobId, SlurmState, timestamp};
 
 use crate::{clock::Timestamp, job::run::Run, run::task::Task};
@@ -25,6 +25,8 @@ pub struct Observation<'a> {
     pub status: &'a [StatusChunk],
     /// How much the job has written, if the poll checked that.
     pub signs_of_life: Option<&'a SignsOfLife>,
+    /// What it reports of itself, if the poll asked for that.
+    pub reports: Option<&'a Reports>,
     /// How long the cluster has been unreachable so far, in total.
     pub unreachable_for: TimeDelta,
 }
@@ -55,7 +57,8 @@ impl<'a> Observation<'a> {
         let has_more = self.accounting.is_some()
             || self.markers.is_some()
             || !self.status.is_empty()
-            || self.signs_of_life.is_some();
+            || self.signs_of_life.is_some()
+            || self.reports.is_some();
         self.queue.filter(|_| !has_more)
     }
 

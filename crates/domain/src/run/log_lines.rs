@@ -14,6 +14,11 @@ pub(crate) fn printable(line: &str, most: usize) -> String {
     line.chars().take(most).map(|c| if c.is_control() && c != '\t' { '\u{fffd}' } else { c }).collect()
 }
 
+/// Whether a log has a line that says something about its end.
+pub(crate) fn tells(log: &[u8]) -> bool {
+    String::from_utf8_lossy(log).lines().map(str::trim_end).any(|line| !line.is_empty() && !is_cleanup(line))
+}
+
 /// The last lines of a log, without those that say nothing about its end.
 pub(crate) fn last_lines(log: &[u8]) -> Vec<String> {
     let text = String::from_utf8_lossy(log);
@@ -23,7 +28,8 @@ pub(crate) fn last_lines(log: &[u8]) -> Vec<String> {
     lines[lines.len().saturating_sub(SHOWN_LINES)..].iter().map(|line| printable(line, SHOWN_CHARS)).collect()
 }
 
-/// Whether Pyxis or Slurm prints the line after every failure of a container, or unsquashfs after its success.
+/// Whether Pyxis or Slurm prints the line after every failure of a container, unsquashfs after its success, or Slurm and bash when a step
+/// is ended.
 fn is_cleanup(line: &str) -> bool {
     static CLEANUP: LazyLock<Option<Regex>> = LazyLock::new(|| {
         // A test matches with it, so it is valid.
@@ -32,6 +38,7 @@ fn is_cleanup(line: &str) -> bool {
             r"(?: child \d+ failed with error code| printing enroot log file:| container was not started successfully by",
             r"| couldn't start container$|\s*$|\s+\[INFO\] Extracting squashfs|\s+Parallel unsquashfs:",
             r"|\s+\d+ inodes \(\d+ blocks\) to write|\s+created \d+ \w+$|\s+\[[=|/\\ -]+\] *\d+/\d+))",
+            r"|^slurmstepd-\S+: error: \*\*\* STEP \S+ ON \S+ CANCELLED AT \S+ \*\*\*$|^Terminated$",
         ))
         .ok()
     });

@@ -14,6 +14,7 @@ pub(crate) mod pending;
 pub(crate) mod plan;
 #[cfg(test)]
 mod recorded_tests;
+pub(crate) mod reports;
 pub(crate) mod requeue;
 pub(crate) mod results;
 pub(crate) mod retry;

@@ -21,6 +21,7 @@ use crate::{
         graces::Graces,
         pending::{estimate_holds_until, estimated_start},
         plan::released_at,
+        reports,
         status_lines::absorb_status,
         task::Task,
     },
@@ -95,6 +96,9 @@ pub(crate) fn observe_run(
         // The poll read the queue before the files: its times may be those of the execution before.
         run.started_at = None;
         run.queued_since = None;
+    }
+    if let Some(seen) = seen.reports.filter(|_| run.phase() == Phase::Running) {
+        reports::absorb(&mut run.progress, seen, task.progress, task.attempt.slurm_id);
     }
     activity::watch(&mut run, task, seen.signs_of_life, seen.unreachable_for, now);
     (run, started_at)

@@ -5,8 +5,8 @@ use std::{fs, path::PathBuf};
 
 use chrono::{DateTime, TimeDelta};
 use remote::{
-    AttemptKey, ExitRecord, Markers, Poll, RawOutput, RemoteCommand, SacctOutcome, SqueueOutcome,
-    StartedMarker, Subject, Watched,
+    AttemptKey, ExitRecord, Markers, Poll, RawOutput, RemoteCommand, ReportFiles, SacctOutcome,
+    SqueueOutcome, StartedMarker, Subject, Watched,
 };
 use slurm::{AccountingRow, QueueRow, SlurmState};
 use test_case::test_case;
@@ -78,6 +78,7 @@ fn recorded(release: &str, state: &str) -> (QueueRow, Option<AccountingRow>) {
         state_dir: "/nonexistent".parse().unwrap(),
         status: Vec::new(),
         signs_of_life: None,
+        reports: ReportFiles::default(),
         index: None,
     };
     let other = Watched { key: key("somebody-else"), ..watched.clone() };
@@ -108,6 +109,7 @@ fn verdict(job: &Job, seen: &Observation<'_>, markers: &Markers, now: Timestamp)
         out_tail: b"",
         err_tail: b"",
         role_tails: b"",
+        ended_with: None,
         results: Some(&[]),
         unhealthy: &[],
         spare: None,

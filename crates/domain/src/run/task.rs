@@ -2,10 +2,13 @@
 
 use std::num::NonZeroU32;
 
-use crate::job::{
-    attempt::Attempt,
-    identity::JobId,
-    stored::{DesiredState, Job},
+use crate::{
+    job::{
+        attempt::Attempt,
+        identity::JobId,
+        stored::{DesiredState, Job},
+    },
+    request::progress::ProgressFile,
 };
 
 /// One task of a job, in an attempt that carries it.
@@ -16,6 +19,8 @@ pub(crate) struct Task<'a> {
     pub(crate) desired: DesiredState,
     /// The job's activity timeout.
     pub(crate) timeout_minutes: Option<NonZeroU32>,
+    /// Its progress file.
+    pub(crate) progress: Option<&'a ProgressFile>,
 }
 
 impl<'a> Task<'a> {
@@ -26,6 +31,7 @@ impl<'a> Task<'a> {
             attempt: job.attempt.as_ref()?,
             desired: job.desired,
             timeout_minutes: job.spec.timeout_minutes,
+            progress: job.spec.progress.as_ref(),
         })
     }
 }

@@ -17,6 +17,7 @@ use crate::{
         activity,
         evidence::{Observation, ROOT},
         graces::Graces,
+        reports::Reporting,
     },
 };
 
@@ -78,6 +79,11 @@ impl TaskTemplate {
             && run.kill_reason.is_none();
         let is_due = |limit| activity::check_is_due(limit, run.activity.is_some(), last_poll, now);
         is_watched && self.job.spec.timeout_minutes.is_some_and(is_due)
+    }
+
+    /// What each of its tasks may report.
+    pub fn reporting(&self) -> Reporting {
+        Reporting::of(&self.job.spec)
     }
 
     /// The run of a task before anything is known of it. `earlier`: its run in an earlier attempt, whose status files it goes on

@@ -1,6 +1,8 @@
 //! What polls ask about, and what they observed: the jobs of one cluster that Slurm has.
 
-use domain::{ActiveJob, AttemptPlace, ClusterName, Job, JobId, ObservedChange, StatusFiles, Timestamp};
+use domain::{
+    ActiveJob, AttemptPlace, ClusterName, Job, JobId, ObservedChange, Reporting, StatusFiles, Timestamp,
+};
 use uuid::Uuid;
 
 use crate::{
@@ -44,6 +46,8 @@ impl Observations for Store {
                select j.id, j.version, j.phase, j.desired_state, j.submitted_at, r.kill_reason is not null as "is_doomed!",
                       r.activity is not null as "was_alive!",
                       case when j.phase = 'running' then j.spec ->> 'timeout_minutes' end as timeout_minutes,
+                      case when j.phase = 'running' then j.spec #>> '{progress,path}' end as progress_file,
+                      coalesce(j.phase = 'running' and jsonb_path_exists(j.spec, '$.work.list.service'), false) as "has_services!",
                       a.attempt, a.token, a.job_dir, a.slurm_job_id, coalesce(r.status_files, '{}')::text as "status_files!"
                from jobs j join slurm_metadata a on a.job_id = j.id and a.attempt = j.attempt
                left join runs r on r.job_id = j.id and r.attempt = j.attempt and r.task = 0
@@ -72,6 +76,7 @@ impl Observations for Store {
                     is_doomed: row.is_doomed,
                     was_alive: row.was_alive,
                     timeout_minutes: job.parse_any("spec", row.timeout_minutes.as_ref())?,
+                    reporting: Reporting { services: row.has_services, progress: row.progress_file },
                 })
             };
             let log = |error: &StoreError| {

@@ -13,7 +13,7 @@ use crate::{
     stdin_writer::StdinWriter,
     subject::subjects,
 };
-use slurm::{RemotePath, SlurmJobId};
+use slurm::{ComponentName, RemotePath, SlurmJobId};
 
 const PROGRAM: &str =
     program!("preamble", "state_dirs", "status_files", "remove_file", "results", "conclude");
@@ -84,6 +84,8 @@ pub struct Concluded {
     pub err_tail: Vec<u8>,
     /// The ends of the logs of its roles, one after the other.
     pub role_tails: Vec<u8>,
+    /// The component with which it ended, by its exit record.
+    pub ended_with: Option<EndedWith>,
     /// What was found of each of its [`results`](Concluding::results); `None` if that is left for the next call.
     pub results: Option<Vec<PartFound>>,
     /// Whether the files to remove are certainly gone. False while another job holds the attempt, or while the directory of
@@ -94,6 +96,37 @@ pub struct Concluded {
     pub readable: bool,
     /// Whether a status file was left out: its path is not a valid [`RemotePath`], or its size or time is not a number.
     pub left_out: bool,
+}
+
+/// The step or service with which a job of several ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EndedWith {
+    /// Whether it is a service.
+    pub is_service: bool,
+    /// Its name.
+    pub name: ComponentName,
+    /// What it did, such as `has ended with code 9`, without control characters.
+    pub what: String,
+    /// The end of the standard output of its first process, at most 4 KiB.
+    pub out_tail: Vec<u8>,
+    /// The end of its standard error.
+    pub err_tail: Vec<u8>,
+}
+
+impl EndedWith {
+    /// The exit record says: `service` or `step`, the name, and what it did.
+    fn read(why: &[u8], out_tail: Vec<u8>, err_tail: Vec<u8>) -> Option<Self> {
+        let why = String::from_utf8_lossy(why);
+        let mut words = why.splitn(3, ' ');
+        let is_service = match words.next()? {
+            "service" => true,
+            "step" => false,
+            _ => return None,
+        };
+        let name = words.next()?.parse().ok()?;
+        let what = words.next()?.chars().filter(|char| !char.is_control()).collect();
+        Some(Self { is_service, name, what, out_tail, err_tail })
+    }
 }
 
 impl Concluding {
@@ -147,7 +180,7 @@ impl RemoteCommand for Conclude {
             stdin.rows(outs.iter().chain(&errs).chain(&job.remove));
             ask(&mut stdin, &job.results);
         }
-        let per_job = super::encoded(self.tail_bytes).saturating_mul(2).saturating_add(16 * 1024);
+        let per_job = super::encoded(self.tail_bytes).saturating_mul(2).saturating_add(28 * 1024);
         let parts = self.jobs.iter().map(|job| job.results.len()).sum();
         let with_roles = self.jobs.iter().filter(|job| job.role_logs.is_some()).count();
         stdin.call(
@@ -173,7 +206,7 @@ impl RemoteCommand for Conclude {
         let indices: Vec<String> = (0..count).map(|index| index.to_string()).collect();
         let indices: Vec<&str> = indices.iter().map(String::as_str).collect();
         let (mut markers, mut status) = (MarkerReader::default(), StatusReader::default());
-        let mut tails: Vec<Option<[usize; 3]>> = vec![None; count];
+        let mut tails: Vec<Option<[usize; 6]>> = vec![None; count];
         let mut ends = Parts::default();
         let mut parts = PartReader::new(count);
         let mut removed = vec![true; count];
@@ -187,7 +220,11 @@ impl RemoteCommand for Conclude {
                 b"BYTES" => status.bytes(line)?,
                 b"TAIL" => {
                     let index = line.index(count)?;
-                    tails[index] = Some([line.value()?, line.value()?, line.value()?]);
+                    let mut tail = [0; 6];
+                    for length in &mut tail {
+                        *length = line.value()?;
+                    }
+                    tails[index] = Some(tail);
                 }
                 b"TAILS" => ends = Parts::new(line.blob()?),
                 b"PART" => parts.part(line, count)?,
@@ -207,6 +244,7 @@ impl RemoteCommand for Conclude {
             let mut end =
                 |length| ends.take(length).map(<[u8]>::to_vec).map_err(|reason| answer.lacks(reason));
             let (out_tail, err_tail, role_tails) = (end(tail[0])?, end(tail[1])?, end(tail[2])?);
+            let ended_with = EndedWith::read(&end(tail[3])?, end(tail[4])?, end(tail[5])?);
             let mut own: Vec<_> = chunks.extract_if(.., |chunk| chunk.key == indices[index]).collect();
             for chunk in &mut own {
                 job.key.as_str().clone_into(&mut chunk.key);
@@ -218,6 +256,7 @@ impl RemoteCommand for Conclude {
                 out_tail,
                 err_tail,
                 role_tails,
+                ended_with,
                 results: parts.next().flatten(),
                 removed: removed[index],
                 readable: readable[index],

@@ -8,6 +8,7 @@ use crate::{
     commands::{
         arrays::{ArrayAnswers, ArrayReader, WatchedArray},
         markers::{MarkerReader, Markers},
+        reports::{ReportFiles, ReportReader, Reports},
         status::{STATUS_BACKLOG, StatusChunk, StatusCursor, StatusReader},
     },
     rpcs,
@@ -18,11 +19,11 @@ use slurm::{AccountingRow, Failure, JobName, QueueRow, RemotePath, SlurmJobId};
 const PROGRAM: &str = program!("preamble", "state_dirs", "status_files", "poll");
 
 /// 50 s for squeue, 65 s for sacct, 35 s, 30 s and twice 25 s for the searches, and 26 s more for each that has to look at
-/// one job after the other, 36 s for the marks, 23 s for notes, and some for reading.
-const DEADLINE: Duration = Duration::from_mins(7);
+/// one job after the other, three times 36 s for marks and reports, 23 s for notes, and some for reading.
+const DEADLINE: Duration = Duration::from_secs(495);
 
-/// The bytes of answer for each job: a row of squeue or sacct and the markers.
-const BYTES_PER_JOB: usize = 6 * 1024;
+/// The bytes of answer for each job: a row of squeue or sacct, the markers and reports.
+const BYTES_PER_JOB: usize = 7 * 1024;
 
 /// The most rows of jobs outside the question, and the bytes of answer for each.
 const MOST_OTHERS: usize = 5000;
@@ -63,6 +64,8 @@ pub struct Watched {
     pub signs_of_life: Option<RemotePath>,
     /// Its index, if it is a task of the array `id`.
     pub index: Option<u32>,
+    /// What is read of it while it runs.
+    pub reports: ReportFiles,
 }
 
 impl Watched {
@@ -103,6 +106,8 @@ pub struct PollAnswer {
     pub markers: HashMap<String, Markers>,
     /// The signs of life of running jobs, where asked for and readable, by name in Slurm.
     pub signs_of_life: HashMap<String, SignsOfLife>,
+    /// What running jobs report of themselves, where asked for, by name in Slurm.
+    pub reports: HashMap<String, Reports>,
     /// What squeue and sacct answered about tasks of arrays.
     pub arrays: ArrayAnswers,
     /// The number of malformed rows and files that were left out; none is a polled job in the queue.
@@ -161,6 +166,8 @@ impl RemoteCommand for Poll {
                 .field(&job.state_dir)
                 .path_or_absent(job.signs_of_life.as_ref())
                 .field(job.index.map_or_else(|| "-".to_owned(), |index| index.to_string()))
+                .field(if job.reports.services { "1" } else { "-" })
+                .path_or_absent(job.reports.progress.as_ref())
                 .end_line();
         }
         for array in &self.arrays {
@@ -218,6 +225,12 @@ impl RemoteCommand for Poll {
                 .into_iter()
                 .map(|(index, signs)| (keys[index].to_owned(), signs))
                 .collect(),
+            reports: reader
+                .reports
+                .reports
+                .into_iter()
+                .map(|(index, reports)| (keys[index].to_owned(), reports))
+                .collect(),
             arrays: reader.arrays.finish(),
             dropped_rows: reader.dropped + left_out.len(),
         })
@@ -242,6 +255,7 @@ struct Reader<'a> {
     status: StatusReader,
     markers: MarkerReader,
     signs: HashMap<usize, SignsOfLife>,
+    reports: ReportReader,
     arrays: ArrayReader<'a>,
     dropped: usize,
 }
@@ -289,6 +303,8 @@ impl<'a> Reader<'a> {
                     None => self.dropped += 1,
                 }
             }
+            b"SERVICES" => self.reports.services(line, keys.len())?,
+            b"PROGRESS" => self.reports.progress(line, keys.len())?,
             b"CLAIM" => self.markers.claim(line, keys.len())?,
             b"MARK" => self.markers.mark(line, keys.len())?,
             b"FILE" => self.status.file(line, keys)?,

@@ -15,6 +15,7 @@ fn poll(ids: &[u32]) -> Poll {
         state_dir: "/s".parse().unwrap(),
         status: Vec::new(),
         signs_of_life: None,
+        reports: ReportFiles::default(),
         index: None,
     });
     Poll {

@@ -54,6 +54,21 @@ collect_logs='
       echo
     done | tail -c 131072 >"$kept.roles" || code=1
   fi
+  # Its exit record names the component that ended it. The job can write to that, too.
+  if [ "$roles" != - ] && [ -f "$state/exit" ]; then
+    { IFS= read -r -n 400 why; IFS= read -r -n 400 why; } <"$state/exit"
+    read -r kind name _ <<<"$why"
+    case $kind:$name in
+      *:*[!a-zA-Z0-9_-]* | *:) ;;
+      step:* | service:*)
+        printf "%s" "$why" >"$kept.why" || code=1
+        for stream in out err; do
+          log=$roles/$name/0.$stream
+          if [ -f "$log" ]; then tail -c 4096 -- "$log" >"$kept.its_$stream" || code=1; fi
+        done
+        ;;
+    esac
+  fi
   exit "$code"'
 
 # Marks a job as unread. $1: its index.
@@ -136,8 +151,10 @@ names=()
 while read -r name size; do got[$name]=$size; done < <(sizes "$tmp/tails")
 for ((index = 0; index < count; index++)); do
   if [ -n "${got[$index.begun]-}" ]; then say "MARK $index begun"; fi
-  say "TAIL $index ${got[$index.out]-0} ${got[$index.err]-0} ${got[$index.roles]-0}"
-  for name in "$index".{out,err,roles}; do
+  sizes=
+  for name in "$index".{out,err,roles,why,its_out,its_err}; do sizes+=" ${got[$name]-0}"; done
+  say "TAIL $index$sizes"
+  for name in "$index".{out,err,roles,why,its_out,its_err}; do
     if ((${got[$name]-0} > 0)); then names+=("$name"); fi
   done
 done

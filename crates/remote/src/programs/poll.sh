@@ -5,7 +5,7 @@
 # stdin: a line "number of jobs, number of arrays, number of known status files, bytes per file, bytes altogether, most unread bytes of a file, how the
 # names of jobs begin that are reported without being asked for, how many of them at most"; for each job a line
 # "index, id, name, results directory, state directory,
-# log directory if its signs of life are asked for, index in its array"; for each array a line "id, name, indices that are reported when they have
+# log directory if its signs of life are asked for, index in its array, 1 if its script tells the states of services, its progress file"; for each array a line "id, name, indices that are reported when they have
 # left the waiting rest"; for each known status file a line "index of its job, inode,
 # offset, path". Absent fields are "-".
 
@@ -31,6 +31,13 @@ say_signs_of_life() {
     END { for (j in jobs) if (!(j in unsearched)) printf "ALIVE %s %d %.0f %.0f\n", j, f[j], b[j], n[j] }' \
     pass=1 "$tmp/unsearched" pass=2 "$tmp/found" pass=3 "$1" >"$tmp/signs" || lost
   say_file "$tmp/signs"
+}
+
+# Prints a line "tag index text" for each file of running jobs that could be read. $1: the tag, $2: as for read_each, $3: the name of the file.
+say_each() {
+  read_each "$2" "$3"
+  sed "s/^\([0-9]*\) $3 /$1 \1 /" "$tmp/lines" >"$tmp/reports" || lost
+  say_file "$tmp/reports"
 }
 
 # Any part of a pipe that writes a list may run out of room.
@@ -67,6 +74,8 @@ say "SQUEUE $answered $code $(encoded_tail "$tmp/squeue.err" 2000)"
 : >"$tmp/ended" || lost
 : >"$tmp/want" || lost
 : >"$tmp/alive" || lost
+: >"$tmp/serving" || lost
+: >"$tmp/measured" || lost
 if ((answered)); then
   # A job with our id and another name is another job, because a controller that was reset gives ids again. A job with our
   # name is in the queue, even if the rest of its row is malformed. Other jobs of our user are reported only if their names
@@ -149,6 +158,8 @@ if ((answered)); then
         print $1 "\t" $4 "\t" $5 "\t" backlog > (tmp "/want")
       if ($6 != "-" && found == "RUNNING")
         print $1 "\t" $4 "\n" $1 "\t" $5 "\n" $1 "\t" $6 > (tmp "/alive")
+      if ($8 != "-" && found == "RUNNING") print $1 "\t" $5 > (tmp "/serving")
+      if ($9 != "-" && found == "RUNNING") print $1 "\t" $9 > (tmp "/measured")
     }' pass=1 "$tmp/watched" pass=2 "$tmp/arrays" pass=3 "$tmp/squeue" pass=4 "$tmp/watched" || lost
 else
   # If squeue failed, only files that were read before are read.
@@ -192,4 +203,6 @@ say_file "$tmp/records"
 say_markers "$tmp/ended"
 say_status_files "$tmp/want" "$tmp/known" "$per_file" "$altogether"
 if [ -s "$tmp/alive" ]; then say_signs_of_life "$tmp/alive"; fi
+if [ -s "$tmp/serving" ]; then say_each SERVICES "$tmp/serving" services; fi
+if [ -s "$tmp/measured" ]; then say_each PROGRESS "$tmp/measured" ''; fi
 finish

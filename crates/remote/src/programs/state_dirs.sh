@@ -89,13 +89,14 @@ reader='
   newline=$(printf "\nx") newline=${newline%x}
   while IFS=$(printf "\t") read -r index dir; do
     for name; do
+      file=$dir${name:+/$name}
       # Anything but a regular file, a pipe for instance, could block the read.
-      if [ -f "$dir/$name" ]; then
+      if [ -f "$file" ]; then
         text=
         # Ends at a NUL: bash would skip NULs without counting them, endlessly in a sparse file.
-        IFS= read -r -d "" -n 400 text <"$dir/$name"
-        line=${text%%"$newline"*}
-        if [ -z "$text" ] && [ -s "$dir/$name" ]; then
+        IFS= read -r -d "" -n 400 text <"$file"
+        if [ -z "$name" ]; then line=${text//"$newline"/ }; else line=${text%%"$newline"*}; fi
+        if [ -z "$text" ] && [ -s "$file" ]; then
           tell "UNREAD $index"
         # A saved id counts only with its newline: without one it may be incomplete.
         elif [ "$name" != slurm_id ] || [ "$line" != "$text" ]; then
@@ -107,7 +108,8 @@ reader='
   done'
 
 # Writes a line "index name text" to $tmp/lines for the first line of each existing file, and adds the indices of jobs with
-# an unreadable file to $tmp/unread. $1: file of lines "index TAB directory", the rest: names of files.
+# an unreadable file to $tmp/unread. $1: file of lines "index TAB directory", the rest: names of files. With an empty name each line has the
+# path of a file, and the lines of that file are joined.
 read_each() { walk "$reader" "$@"; }
 
 # Prefix of each program.

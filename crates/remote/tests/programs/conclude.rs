@@ -217,6 +217,37 @@ fn the_ends_of_the_logs_of_roles_are_read_too() {
     assert!(!tails.contains("nobody") && tails.len() < 5000, "{}", tails.len());
 }
 
+#[test]
+fn the_exit_record_names_the_component_that_ended_the_job() {
+    let ended_with = |record: &str| {
+        let site = Site::new();
+        site.write("state/a/exit", format!("7 0 9 1700000000\n{record}\nmodel 9 1 2\n"));
+        site.write("logs/a/model/0.err", "CUDA error\n");
+        site.write("logs/a/judge/0.err", "");
+        site.write("logs/a/judge/0.out", format!("{}the end\n", "x".repeat(10_000)));
+        site.write("secret/0.err", "not a log of the job");
+        let job = Concluding { role_logs: Some(site.path("logs/a")), ..job(&site, "a") };
+        let [found] = conclude(&site, vec![job]).try_into().unwrap();
+        assert_eq!(found.markers.exit.unwrap().code, 9);
+        found.ended_with
+    };
+    let model = ended_with("service model has ended with code 9").unwrap();
+    assert_eq!(
+        (model.is_service, model.name.as_str(), &*model.what),
+        (true, "model", "has ended with code 9")
+    );
+    assert_eq!((&model.err_tail[..], &model.out_tail[..]), (&b"CUDA error\n"[..], &b""[..]));
+    let judge = ended_with("step judge has\u{7} failed").unwrap();
+    assert_eq!((judge.is_service, &judge.err_tail[..], &*judge.what), (false, &b""[..], "has failed"));
+    assert!(judge.out_tail.ends_with(b"the end\n") && judge.out_tail.len() == 4096);
+    let gone = ended_with("service gone has ended").unwrap();
+    assert_eq!([gone.out_tail, gone.err_tail], [b"", b""], "it has no logs");
+    for other in ["done", "limit", "service", "service ", "step ../../secret has failed", "service model", ""]
+    {
+        assert_eq!(ended_with(other), None, "{other:?}");
+    }
+}
+
 /// Three jobs of which everything can be read.
 fn three(site: &Site) -> Vec<Concluding> {
     let with_files = |key: &str| {

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use remote::{
     Cancel, Conclude, Concluding, Locate, LogFrom, LogQuestion, Poll, RawOutput, ReadLogs, RemoteCommand,
-    Remove, Sought, SqueueOutcome, Submission, SubmitBatch, Watched,
+    Remove, ReportFiles, Sought, SqueueOutcome, Submission, SubmitBatch, Watched,
 };
 use slurm::RemotePath;
 
@@ -77,6 +77,7 @@ fn watching(number: u32) -> Watched {
         state_dir: path("/s"),
         status: Vec::new(),
         signs_of_life: Some(path("/l")),
+        reports: ReportFiles { services: true, progress: Some(path("/p")) },
         index: None,
     }
 }
@@ -172,7 +173,7 @@ proptest! {
         prop_assert_eq!(answer.signs_of_life["job-2"].bytes, 2);
 
         let concluded = Conclude { jobs: vec![concluding(), concluding()], tail_bytes: 10, status_bytes_total: 10 }
-            .parse(&framed(&[&own[2..], &files, &["TAIL 0 0 0 0", "TAIL 1 0 0 0", "LATER 0", "PART 1 0 missing 0"]].concat()))
+            .parse(&framed(&[&own[2..], &files, &["TAIL 0 0 0 0 0 0 0", "TAIL 1 0 0 0 0 0 0", "LATER 0", "PART 1 0 missing 0"]].concat()))
             .unwrap();
         prop_assert_eq!(&concluded[1].status[0].bytes, b"A");
         prop_assert!(concluded[1].markers.exit.is_some() && concluded[1].readable && concluded[1].removed);

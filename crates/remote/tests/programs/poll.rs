@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use remote::{Poll, PollAnswer, SacctOutcome, SqueueOutcome, Watched};
+use remote::{Poll, PollAnswer, ReportFiles, SacctOutcome, SqueueOutcome, Watched};
 use slurm::{FailureClass, PastRun, QueueRow, SlurmJobId, SlurmState};
 
 use crate::site::{Site, id};
@@ -15,6 +15,7 @@ pub(crate) fn watched(site: &Site, number: u32) -> Watched {
         state_dir: site.path(&format!("state/{number}")),
         status: Vec::new(),
         signs_of_life: None,
+        reports: ReportFiles::default(),
         index: None,
     }
 }

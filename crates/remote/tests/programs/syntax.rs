@@ -59,5 +59,5 @@ fn shellcheck_accepts_every_program() {
 #[test]
 fn every_program_fits_into_one_argument() {
     // MAX_ARG_STRLEN of Linux is 128 KiB, and the transport adds its own words.
-    assert!(programs().iter().all(|program| program.len() < 32 * 1024));
+    assert!(programs().iter().all(|program| program.len() < 40 * 1024));
 }

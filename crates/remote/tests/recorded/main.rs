@@ -8,7 +8,8 @@ mod expected;
 use std::{collections::BTreeSet, fs, path::PathBuf};
 
 use remote::{
-    AttemptKey, Poll, PollAnswer, RawOutput, RemoteCommand, SacctOutcome, SqueueOutcome, Subject, Watched,
+    AttemptKey, Poll, PollAnswer, RawOutput, RemoteCommand, ReportFiles, SacctOutcome, SqueueOutcome,
+    Subject, Watched,
 };
 use slurm::{AccountingRow, QueueRow, SlurmJobId, SlurmState};
 use test_case::test_case;
@@ -32,6 +33,7 @@ fn recorded(release: &str, state: &str) -> (SlurmJobId, PollAnswer) {
         state_dir: "/nonexistent".parse().unwrap(),
         status: Vec::new(),
         signs_of_life: None,
+        reports: ReportFiles::default(),
         index: None,
     });
     let poll = Poll {

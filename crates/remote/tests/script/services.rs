@@ -89,7 +89,7 @@ fn steps_begin_when_the_service_answers_as_its_rule_says() {
     let serve = server(&node, port, "\"worker\" ");
     // The second worker registers later.
     let serve = format!("(sleep 2; echo '\"worker\" \"worker\"' >$SITE/body) & {serve}");
-    let score = "cat $SITE/body; grep -c ' model ' $SITE/state/services || true";
+    let score = "cat $SITE/body; grep -c 'model ' $SITE/state/services || true";
     let output = node.run(&job(&node, rules(http(port, Some(("\"worker\"", 2)))), &serve, score), 42, 0);
     is_code(&output, 0);
     assert_eq!(node.read("logs/job-1-42/score/0.out"), "\"worker\" \"worker\"\n0\n");
@@ -105,12 +105,15 @@ fn while_a_service_loads_the_marker_has_its_start_and_its_limit() {
     let mut run = node.command(&script, 42, 1).spawn().unwrap();
     node.wait_for("state/services");
     let words = node.words("state/services");
-    assert_eq!((&*words[0], &*words[1], &*words[3], &*words[5]), ("42", "1", "model", "120"));
-    let (now, since): (u64, u64) = (words[2].parse().unwrap(), words[4].parse().unwrap());
+    assert_eq!(
+        (&*words[0], &*words[1], &*words[3], &*words[4], &*words[6]),
+        ("42", "1", "model", "starting", "120;")
+    );
+    let (now, since): (u64, u64) = (words[2].parse().unwrap(), words[5].parse().unwrap());
     assert!(since <= now && now < since + 60, "{words:?}");
     fs::write(node.file("loaded"), "").unwrap();
     assert_eq!(run.wait().unwrap().code(), Some(0));
-    assert_eq!(node.words("state/services").len(), 4, "no service is left in it");
+    assert_eq!(node.words("state/services")[3..], ["", ""], "no service is left in it");
 }
 
 #[test]

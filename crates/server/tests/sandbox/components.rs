@@ -171,11 +171,35 @@ fn a_server_that_does_not_answer_in_time_ends_the_job() {
     let id = service.submit(&job);
     let ended = service.wait_ended(&id);
     assert_eq!(ended["status"], "Error", "{ended}");
-    assert!(
-        ended["message"].as_str().unwrap().contains("the service model is not ready after 6 s"),
-        "{ended}"
+    let message = ended["message"].as_str().unwrap();
+    assert!(message.starts_with("The service model is not ready after 6 s (Slurm: FAILED"), "{ended}");
+    assert!(message.ends_with("Last lines of model/0.out:\nloading"), "{ended}");
+    let attempt = &service.get(&format!("/jobs/{id}")).json()["attempt_details"];
+    assert_eq!((&attempt["exit_code"], &attempt["rule"]), (&json!(126), &json!("service-failed")));
+}
+
+#[test]
+fn the_status_tells_which_service_loads_and_how_far_the_job_has_come() {
+    let service = Service::start();
+    let enter = "cd $TAO_API_RESULTS_DIR/$TAO_API_JOB_ID";
+    let mut job = with_service(
+        &format!("{enter}; until [ -e loaded ]; do sleep 0.1; done; echo up; exec sleep 600"),
+        &format!("{enter}; echo 50 >progress; until [ -e go ]; do sleep 0.1; done"),
     );
-    assert_eq!(service.get(&format!("/jobs/{id}")).json()["attempt_details"]["exit_code"], 126);
+    job["services"][0]["ready"] =
+        json!({"log_pattern": "^up$", "timeout_minutes": 60, "interval_seconds": 1});
+    job["progress"] = json!({"file": "progress", "total": 200});
+    let id = service.submit(&job);
+    let is_said = |status: &Value, text: &str| status["message"].as_str().unwrap().contains(text);
+    let loading = service.wait(&id, "its service to load", |status| is_said(status, ". model: loading, "));
+    assert!(loading["message"].as_str().unwrap().ends_with(" s of 3600."), "{loading}");
+    let results = format!("{}/results/{id}", service.sandbox.var("SLURM_BASE_RESULTS_DIR"));
+    service.sandbox.login(&format!("touch {results}/loaded"));
+    let half = service.wait(&id, "its progress", |status| status["progress"]["done"] == 50.0);
+    assert!(half["message"].as_str().unwrap().starts_with("50 of 200 on "), "{half}");
+    assert_eq!((&half["progress"]["percent"], &half["progress"]["total"]), (&json!(25), &json!(200.0)));
+    service.sandbox.login(&format!("touch {results}/go"));
+    assert_eq!(service.wait_ended(&id)["status"], "Done");
 }
 
 #[test]

@@ -93,6 +93,7 @@ impl State {
             status: Vec::new(),
             markers: HashMap::new(),
             signs_of_life: HashMap::new(),
+            reports: HashMap::new(),
             arrays: remote::ArrayAnswers::default(),
             dropped_rows: 0,
         }
@@ -115,6 +116,7 @@ impl State {
                 out_tail: Vec::new(),
                 err_tail: log,
                 role_tails: Vec::new(),
+                ended_with: None,
                 results: Some(vec![PartFound::Missing; job.results.len()]),
                 removed: !job.remove.iter().any(|path| self.stuck.contains(path.as_str())),
             });

@@ -150,6 +150,7 @@ impl LivingCluster {
                 out_tail: Vec::new(),
                 err_tail: if gone { Vec::new() } else { log.unwrap_or_default().as_bytes().to_vec() },
                 role_tails: Vec::new(),
+                ended_with: None,
                 results: Some(vec![PartFound::Missing; job.results.len()]),
                 removed: is_ours && site.remove(&job.state_dir, &job.remove),
                 readable: !gone && site.state(&job.state_dir).is_some(),

@@ -62,6 +62,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                         out_tail: &concluded.out_tail,
                         err_tail: &concluded.err_tail,
                         role_tails: &concluded.role_tails,
+                        ended_with: concluded.ended_with.as_ref(),
                         results: results.get(&job.id).map(Vec::as_slice),
                         unhealthy: &of_job(&job, &sick),
                         spare: spare.get(&job.id).copied(),

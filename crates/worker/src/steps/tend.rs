@@ -174,6 +174,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                 out_tail: &concluded.out_tail,
                 err_tail: &concluded.err_tail,
                 role_tails: &concluded.role_tails,
+                ended_with: concluded.ended_with.as_ref(),
                 unhealthy: &unhealthy,
                 spare: spare.get(&job.id).copied(),
                 results: results.as_deref(),

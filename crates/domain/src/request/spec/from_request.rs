@@ -30,6 +30,7 @@ use crate::{
         needs::needs,
         options::{contradictions, leaves_time, moments, options},
         program::ProgramSettings,
+        progress::ProgressFile,
         restart::Restart,
         results::{check_logs, result_rules},
         secret::Secrets,
@@ -100,6 +101,9 @@ impl JobSpec {
         let variables = env.keys().chain(secrets.env.keys()).cloned().collect();
         let home = request.id.and_then(|id| cluster.base_dir.join(&format!("results/{id}")).ok());
         let results = result_rules(std::mem::take(&mut request.results), home.as_ref(), &mut faults);
+        let progress = request.progress.as_ref();
+        let progress =
+            progress.and_then(|asked| ProgressFile::from_request(asked, home.as_ref(), &mut faults));
         let needs = needs(&request.needs, request.id, request.array.is_some(), &mut faults);
         let array = request.array.take();
         let array = array.and_then(|array| JobArray::from_request(array, &variables, &mut faults));
@@ -169,6 +173,7 @@ impl JobSpec {
                     needs,
                     pipeline: None,
                     results,
+                    progress,
                     image,
                     image_policy,
                     env,

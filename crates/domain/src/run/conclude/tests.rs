@@ -46,6 +46,7 @@ const NOTHING: Findings<'_> = Findings {
     out_tail: b"",
     err_tail: b"",
     role_tails: b"",
+    ended_with: None,
     results: Some(&[]),
     unhealthy: &[],
     spare: None,

@@ -1,5 +1,6 @@
 //! The verdict: the final status of an ended job, and the message that explains it.
 
+use remote::EndedWith;
 use remote::script::{EXIT_LIMIT, EXIT_NO_VARIABLE, EXIT_SETUP, EXIT_WORKDIR};
 use slurm::{ExitCode, SlurmState};
 
@@ -11,7 +12,12 @@ use crate::{
     },
     progress::status_file::StatusWord,
     request::{component_settings::ComponentSettings, spec::Work},
-    run::{evidence::ENDED_BY_TERM, log_lines::last_lines, sentence::sentence, task::Task},
+    run::{
+        evidence::ENDED_BY_TERM,
+        log_lines::{last_lines, tells},
+        sentence::sentence,
+        task::Task,
+    },
 };
 
 pub(super) struct Verdict {
@@ -25,7 +31,7 @@ pub(super) struct Verdict {
 }
 
 /// The name of a log, and its last lines.
-type LogTail = (&'static str, Vec<String>);
+type LogTail = (String, Vec<String>);
 
 impl Verdict {
     fn new(status: Status, how: impl Into<String>) -> Self {
@@ -140,6 +146,7 @@ fn failure(
     let failed = |state: &SlurmState| {
         let reason = job.run.reason.as_deref().unwrap_or("None");
         let message = own_failure(job, exit).map(str::to_owned);
+        let message = message.or_else(|| Some(component_message(found.ended_with?, state, reason)));
         Verdict::error(&message.unwrap_or_else(|| failed_message(state, exit, reason)), found)
     };
     if reached_its_limit(exit, found) {
@@ -198,11 +205,22 @@ fn own_failure(job: &Job, exit: Option<ExitCode>) -> Option<&'static str> {
     }
 }
 
-fn failed_message(state: &SlurmState, exit: Option<ExitCode>, reason: &str) -> String {
-    let slurm = match reason {
+/// The state and the reason, as Slurm writes them.
+fn in_slurm(state: &SlurmState, reason: &str) -> String {
+    match reason {
         "None" | "" => state.as_str().to_owned(),
         reason => format!("{} {reason}", state.as_str()),
-    };
+    }
+}
+
+fn component_message(ended: &EndedWith, state: &SlurmState, reason: &str) -> String {
+    let EndedWith { is_service, name, what, .. } = ended;
+    let kind = if *is_service { "service" } else { "step" };
+    format!("The {kind} {name} {what} (Slurm: {}).", in_slurm(state, reason))
+}
+
+fn failed_message(state: &SlurmState, exit: Option<ExitCode>, reason: &str) -> String {
+    let slurm = in_slurm(state, reason);
     match exit {
         Some(ExitCode { code, signal: 0 }) if code != 0 => {
             format!("The job exited with code {code} (Slurm: {slurm}).")
@@ -235,9 +253,15 @@ fn no_success(job: &Job, found: &Findings<'_>) -> &'static str {
     }
 }
 
-/// The end of the first log that is not empty: stderr before stdout.
+/// The end of the first log that says something: of the component that ended the job, then stderr before stdout.
 fn log_tail(found: &Findings<'_>) -> LogTail {
-    let logs = [("main.err", found.err_tail), ("main.out", found.out_tail)];
-    let tails = logs.map(|(name, log)| (name, last_lines(log)));
-    tails.into_iter().find(|(_, lines)| !lines.is_empty()).unwrap_or_default()
+    let own = found.ended_with.map(|ended| {
+        let log = |stream| format!("{}/0.{stream}", ended.name);
+        [(log("err"), &ended.err_tail[..]), (log("out"), &ended.out_tail[..])]
+    });
+    let logs = [("main.err".to_owned(), found.err_tail), ("main.out".to_owned(), found.out_tail)];
+    let logs: Vec<_> = own.into_iter().flatten().chain(logs).collect();
+    let said = logs.iter().find(|(_, log)| tells(log));
+    let log = said.or_else(|| logs.iter().find(|(_, log)| !log.trim_ascii().is_empty()));
+    log.map(|(name, log)| (name.clone(), last_lines(log))).unwrap_or_default()
 }

@@ -321,6 +321,37 @@ fn a_job_that_outlives_its_last_word_needs_a_step() {
 }
 
 #[test]
+fn a_running_job_says_which_services_load_and_how_far_it_has_come() {
+    let mut job = submitted_job();
+    job.spec.progress = serde_json::from_str(r#"{"path": "progress", "total": 200}"#).unwrap();
+    let slurm_id = job.attempt.as_ref().unwrap().slurm_id.unwrap();
+    let model = remote::WaitingService {
+        name: "model".parse().unwrap(),
+        state: remote::WaitingState::Starting { since: 786, limit: 3600 },
+    };
+    let marker = |waiting| Some(remote::ServicesMarker { slurm_id, at: 1000, waiting });
+    let row = row(&job, SlurmState::Running, "None");
+    let after = |job: &Job, reports: &remote::Reports| {
+        let seen = Observation {
+            queue: Some(&row),
+            queue_answered: true,
+            reports: Some(reports),
+            ..Observation::default()
+        };
+        see(job, &seen, 0).map_or_else(|| job.clone(), |next| next.job)
+    };
+    let loading =
+        after(&job, &remote::Reports { services: marker(vec![model]), progress: Some("0".to_owned()) });
+    assert!(loading.message.ends_with(". model: loading, 214 s of 3600."), "{}", loading.message);
+    let unread = after(&loading, &remote::Reports::default());
+    assert_eq!(unread.message, loading.message, "what could not be read changes nothing");
+    let evaluating =
+        after(&loading, &remote::Reports { services: marker(vec![]), progress: Some("37".to_owned()) });
+    assert!(evaluating.message.starts_with("37 of 200 on "), "{}", evaluating.message);
+    assert_eq!(evaluating.run.progress.percent, Some(18));
+}
+
+#[test]
 fn a_job_without_a_sign_of_life_needs_a_step_and_says_why() {
     let mut job = submitted_job();
     job.spec.timeout_minutes = std::num::NonZeroU32::new(5);

@@ -30,6 +30,10 @@ async fn acquire(store: &Store, token: u128) -> Option<PollLease> {
 async fn active_job(store: &Store) -> Job {
     let mut job = command_job(1);
     job.spec.timeout_minutes = NonZeroU32::new(30);
+    job.spec.progress = serde_json::from_str(r#"{"path": "progress", "total": 200}"#).unwrap();
+    let model =
+        r#"{"name": "model", "text": "serve", "first_node": 0, "nodes": 1, "service": {"max_restarts": 1}}"#;
+    job.spec.work = serde_json::from_str(&format!(r#"{{"kind": "components", "list": [{model}]}}"#)).unwrap();
     let new = NewJob { job, secrets: Secrets::default(), request_hash: [0; 32] };
     let Inserted::Created(mut job) = store.insert_job(&new).await.unwrap() else { panic!("not created") };
     let terms = LeaseTerms { duration: LEASE, limit: 1 };
@@ -72,6 +76,7 @@ async fn active_jobs_are_read_as_they_are_stored(pool: PgPool) {
     assert_ne!(JobVersion::of(&seen), JobVersion::of(&waiting), "what was seen is another content");
     assert_eq!(asked, [ActiveJob::of(&seen).unwrap()]);
     assert_eq!((asked[0].timeout_minutes, asked[0].was_alive), (NonZeroU32::new(30), true));
+    assert!(asked[0].reporting.services && asked[0].reporting.progress.as_deref() == Some("progress"));
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]

@@ -115,8 +115,8 @@ _tao_fail() {
   local kind=step
   if [ -n "$_tao_cause" ]; then return; fi
   if ((_tao_serves[$1])); then kind=service; fi
-  _tao_code=$2 _tao_cause="$kind ${_tao_names[$1]}"
-  if ((${#_tao_names[@]} > 1)); then echo "tao-slurm: the $_tao_cause $3; the others are terminated" >&2; fi
+  _tao_code=$2 _tao_cause="$kind ${_tao_names[$1]} $3"
+  if ((${#_tao_names[@]} > 1)); then echo "tao-slurm: the $_tao_cause; the others are terminated" >&2; fi
 }
 # A component ($1) has ended: the job goes on, or ends with it.
 _tao_take_end() {

@@ -138,17 +138,21 @@ _tao_watch() {
   done
   _tao_say_services "$now"
 }
-# Keeps which services are not ready, each with its start and its limit: the message of the job has them. $1: now.
+# Keeps which services are not ready: the message of the job has them. Of one that starts since when and its limit, of one that does not
+# answer how often and how often it may. $1: now.
 _tao_say_services() {
   local place text=''
   for place in "${!_tao_states[@]}"; do
-    if [ "${_tao_states[place]}" != ready ] && [ -n "${_tao_programs[place]-}" ]; then
-      text+=" ${_tao_names[place]} ${_tao_begins[place]} ${_tao_ready_limit[place]}"
-    fi
+    if [ -z "${_tao_programs[place]-}" ]; then continue; fi
+    case ${_tao_states[place]} in
+    ready) continue ;;
+    failing) text+="${_tao_names[place]} failing ${_tao_missed[place]} ${_tao_most_missed[place]};" ;;
+    *) text+="${_tao_names[place]} ${_tao_states[place]} ${_tao_begins[place]} ${_tao_ready_limit[place]};" ;;
+    esac
   done
   if [ "$text" = "$_tao_said" ] && { [ -z "$text" ] || (($1 - _tao_said_at < 10)); }; then return; fi
   _tao_said=$text _tao_said_at=$1
-  _tao_mark services "$1$text"
+  _tao_mark services "$1 $text"
 }
 # Waits until all services that have started are ready.
 _tao_await_ready() {

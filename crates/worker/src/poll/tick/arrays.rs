@@ -5,7 +5,7 @@ use domain::{
     share_failed_launch, waits_only,
 };
 use persistence::{ActiveArray, ObservedTask};
-use remote::{ArrayQueue, Watched, WatchedArray};
+use remote::{ArrayQueue, ReportFiles, Watched, WatchedArray};
 use slurm::{SlurmJobId, TaskSet};
 
 use crate::poll::tick::poll_results::PollResults;
@@ -21,6 +21,7 @@ pub(super) fn watched(
     let (mut tasks, mut rests) = (Vec::new(), Vec::new());
     for array in arrays {
         let template = TaskTemplate::of(&array.job);
+        let reporting = template.reporting();
         for attempt in array.job.attempts_in_slurm() {
             let Some(id) = attempt.slurm_id else { continue };
             let rest = rest(array, attempt);
@@ -30,6 +31,7 @@ pub(super) fn watched(
             tasks.extend(runs(array, attempt).filter_map(|run| {
                 let is_checked = template.wants_signs_of_life(run, last, now);
                 watched_task(array, attempt, id, run, is_checked)
+                    .map(|task| Watched { reports: reporting.files(&task.results_dir), ..task })
             }));
         }
     }
@@ -66,6 +68,7 @@ fn watched_task(
         status: run.status.cursors(),
         signs_of_life: if is_checked { logs() } else { None },
         index: Some(index),
+        reports: ReportFiles::default(),
     })
 }
 
@@ -197,6 +200,7 @@ mod tests {
             status: Vec::new(),
             markers: HashMap::new(),
             signs_of_life: HashMap::new(),
+            reports: HashMap::new(),
             arrays: remote::ArrayAnswers::default(),
             dropped_rows: 0,
         }

@@ -85,6 +85,7 @@ impl PollResults {
             markers: self.answer.markers.get(key),
             status: self.status.get(key).map_or(&[], Vec::as_slice),
             signs_of_life: self.answer.signs_of_life.get(key),
+            reports: self.answer.reports.get(key),
             unreachable_for: self.unreachable_for,
         }
     }

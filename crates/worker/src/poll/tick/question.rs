@@ -21,10 +21,12 @@ pub(super) fn question(
         let attempt = &job.attempt;
         let (base, id) = (&attempt.job_dir, job.id);
         let logs = || JobPaths::new(base, id).ok()?.documented_logs(attempt).ok()?;
+        let results_dir = JobPaths::results_of(base, id).ok()?;
         Some(Watched {
             id: attempt.slurm_id?,
             key: attempt.key(id),
-            results_dir: JobPaths::results_of(base, id).ok()?,
+            reports: job.reporting.files(&results_dir),
+            results_dir,
             state_dir: JobPaths::state_below(base, id, attempt.no).ok()?,
             status: job.cursors.clone(),
             signs_of_life: if wants_signs_of_life(job, last, now) { logs() } else { None },

@@ -245,6 +245,7 @@ impl FarSide {
             status,
             markers,
             signs_of_life: HashMap::new(),
+            reports: HashMap::new(),
             arrays,
             dropped_rows: 0,
         }

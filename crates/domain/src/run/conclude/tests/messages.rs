@@ -89,3 +89,45 @@ fn a_step_killed_for_its_memory_says_so() {
         job.message
     );
 }
+
+#[test]
+fn a_job_of_several_programs_says_which_one_ended_it_and_shows_its_log() {
+    let mut job = Case { state: Some(SlurmState::Failed), ..Case::default() }.job();
+    job.run.exit = Some(ExitCode { code: 126, signal: 0 });
+    let ended_with = |is_service, out: &[u8]| {
+        remote::EndedWith {
+        is_service,
+        name: "model".parse().unwrap(),
+        what: "is not ready after 600 s".to_owned(),
+        out_tail: out.to_vec(),
+        err_tail: b"slurmstepd-node01: error: *** STEP 7.0 ON node01 CANCELLED AT 2026-11-27T19:46:05 ***\nTerminated\n".to_vec(),
+    }
+    };
+    let ended = |ended_with: &remote::EndedWith| {
+        let exit = ExitRecord { slurm_id: SlurmJobId::new(7).unwrap(), restart: 0, code: 126, at: 0 };
+        let markers = Markers { exit: Some(exit), ..NO_MARKERS };
+        let found = Findings {
+            ended_with: Some(ended_with),
+            markers: &markers,
+            err_tail: b"tao-slurm: its words\n",
+            ..NOTHING
+        };
+        let ending = conclude(&job, &found, &Graces::default(), T0 + TimeDelta::hours(1));
+        let Ending::Ended(job) = ending else { panic!("{ending:?}") };
+        (job.message, job.attempt.unwrap().verdict.unwrap().rule)
+    };
+    let (message, rule) = ended(&ended_with(true, b"loading shard 3\n"));
+    assert_eq!(
+        message,
+        "The service model is not ready after 600 s (Slurm: FAILED). Not retried: a service of the job failed, and \
+         there is no sign of an infrastructure failure. Last lines of model/0.out:\nloading shard 3"
+    );
+    assert_eq!(rule.as_deref(), Some("service-failed"));
+    let (message, rule) = ended(&ended_with(true, b"curl: (6) Could not resolve host: r.io\n"));
+    assert!(message.starts_with("The service model is not ready"), "{message}");
+    assert_eq!(rule.as_deref(), Some("service-failed"), "only the ends of all logs decide");
+    let (message, rule) = ended(&ended_with(false, b""));
+    assert!(message.starts_with("The step model is not ready after 600 s (Slurm: FAILED)."), "{message}");
+    assert!(message.ends_with("Last lines of main.err:\ntao-slurm: its words"), "{message}");
+    assert_eq!(rule, None);
+}

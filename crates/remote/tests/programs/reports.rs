@@ -1,0 +1,52 @@
+//! Polling: what running jobs report of themselves.
+
+use remote::{ReportFiles, Reports, WaitingState, Watched};
+
+use crate::{
+    poll::{poll, row, watched},
+    site::Site,
+};
+
+fn asked(site: &Site, number: u32) -> Watched {
+    let progress = Some(site.path(&format!("results/{number}/progress")));
+    Watched { reports: ReportFiles { services: true, progress }, ..watched(site, number) }
+}
+
+fn reports(site: &Site, number: u32) -> Reports {
+    let key = format!("job-{number}");
+    poll(site, vec![asked(site, number)]).reports.remove(&key).unwrap_or_default()
+}
+
+#[test]
+fn a_running_job_tells_its_services_and_its_progress() {
+    let site = Site::new();
+    site.write("queue", row(7, "RUNNING") + &row(8, "RUNNING") + &row(9, "PENDING"));
+    assert_eq!(reports(&site, 7), Reports::default(), "it has written nothing yet");
+    for number in 7..10 {
+        site.write(&format!("state/{number}/services"), "7 0 1000 model starting 900 3600;\n");
+        site.write(&format!("results/{number}/progress"), "{\n  \"done\": 3\n}\n");
+    }
+    let answer = poll(&site, vec![asked(&site, 7), watched(&site, 8), asked(&site, 9)]);
+    assert_eq!(answer.reports.keys().collect::<Vec<_>>(), ["job-7"], "the others run not, or are not asked");
+    let found = &answer.reports["job-7"];
+    let services = found.services.as_ref().unwrap();
+    assert_eq!((services.slurm_id.get(), services.at, services.waiting.len()), (7, 1000, 1));
+    assert_eq!(services.waiting[0].state, WaitingState::Starting { since: 900, limit: 3600 });
+    assert_eq!(found.progress.as_deref(), Some("{   \"done\": 3 } "));
+}
+
+#[test]
+fn files_that_are_no_reports_are_no_news_and_hold_up_no_one() {
+    let site = Site::new();
+    site.write("queue", row(7, "RUNNING") + &row(8, "RUNNING"));
+    site.write("state/7/services", "x".repeat(100_000));
+    site.write("results/8/progress", "42");
+    let made = std::process::Command::new("mkfifo").arg(site.path("results/7/progress").as_str()).status();
+    assert!(!made.unwrap().success(), "its directory is missing");
+    site.write("results/7/other", "");
+    let made = std::process::Command::new("mkfifo").arg(site.path("results/7/progress").as_str()).status();
+    assert!(made.unwrap().success());
+    let answer = poll(&site, vec![asked(&site, 7), asked(&site, 8)]);
+    assert_eq!(answer.reports["job-7"], Reports::default());
+    assert_eq!(answer.reports["job-8"].progress.as_deref(), Some("42"));
+}
