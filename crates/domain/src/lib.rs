@@ -64,9 +64,9 @@ pub use progress::{
 pub use request::{
     array::{ArrayRequest, ArrayTasks, DEFAULT_MAX_ARRAY_SIZE, JobArray, value_text},
     body::{BackendDetails, BackendType, JobRequest, RetryBudget},
+    component::JobComponent,
     component_body::ComponentRequest,
     component_settings::ComponentSettings,
-    components::JobComponent,
     container::ContainerRequest,
     container_job::{ContainerImages, ContainerJob, ResultsDir, container_job_pointer},
     cosmos,
@@ -104,7 +104,7 @@ pub use run::{
     plan::{Step, Transition, plan, released_at},
     reports::Reporting,
     requeue::{ExplainedRequeue, explain_requeue},
-    results::{ResultPlaces, read_results, result_parts},
+    results::{ResultPlaces, parts_at_the_end, progress_at_the_end, read_results},
     submission::{Lookup, SubmitOutcome, after_lookup, after_submit},
     tasks::{EndedRun, TaskEnding, TaskTemplate, share_failed_launch, waits_only},
 };

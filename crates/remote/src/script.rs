@@ -205,8 +205,9 @@ impl BatchScript {
                 starts.into_iter().enumerate().map(|(number, start)| (component, number == 0, start)),
             );
         }
-        let serves =
-            |(component, _, start): &(&Component, bool, Start)| component.kind == Kind::Service || start.aids;
+        let serves = |(component, _, start): &(&Component, bool, Start)| {
+            matches!(component.kind, Kind::Service | Kind::Proxy) || start.aids
+        };
         let table = Table { has_several: rows.len() > 1, has_services: rows.iter().any(serves) };
         let steps = rows.iter().filter(|row| !serves(row)).count();
         let _ = write!(out, "# The steps that have not ended.\n_tao_left={steps}\n_tao_components() {{\n");

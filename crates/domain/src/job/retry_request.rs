@@ -14,7 +14,7 @@ use crate::{
         stored::{DesiredState, Job},
         task_selection::TaskSelection,
     },
-    request::{components::JobComponent, secret::Secrets, spec::JobSpec, variable::MAX_ENV_VALUE},
+    request::{component::JobComponent, secret::Secrets, spec::JobSpec, variable::MAX_ENV_VALUE},
     violation::{Faults, Violation, pointer},
 };
 

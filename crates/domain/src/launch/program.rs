@@ -16,7 +16,7 @@ use crate::{
     job::{attempt::Attempt, paths::JobPaths, stored::Job},
     launch::{PRIVATE, StagingError},
     request::{
-        components::{JobComponent, variable},
+        component::{JobComponent, variable},
         cosmos::Program,
         environment::CUDA_OVERRIDE,
         launcher::Launcher,
@@ -110,21 +110,12 @@ pub(super) fn several(
 ) -> Result<Program, StagingError> {
     let mut program =
         Program { components: Vec::new(), variables: Vec::new(), env: BTreeMap::new(), all_memory: false };
+    program.variables = addresses(list)?;
     for (component, place) in list.iter().zip(0..) {
         let nodes = Nodes { first: component.first_node, count: component.nodes };
-        if component.is_service {
-            let name = variable(&component.name);
-            let first = Nodes { count: 1, ..nodes };
-            program.variables.push((format!("{name}_HOST").parse()?, Value::Hosts(first)));
-            program.variables.push((format!("{name}_NODES").parse()?, Value::Hosts(nodes)));
-            if let Some(port) = port(component, place) {
-                program.variables.push((format!("{name}_PORT").parse()?, port.clone()));
-                let url = Value::Url { node: nodes.first, port: Box::new(port) };
-                program.variables.push((format!("{name}_URL").parse()?, url));
-            }
-        }
         let port = port(component, place);
         let kind = match (component.is_service, component.with_previous) {
+            (true, _) if component.balances.is_some() => Kind::Proxy,
             (true, _) => Kind::Service,
             (false, true) => Kind::With,
             (false, false) => Kind::Step,
@@ -166,6 +157,41 @@ pub(super) fn several(
         });
     }
     Ok(program)
+}
+
+/// The variables that tell all programs where the services are. Of those of one name the last counts: copies of a service have together
+/// the address of the first one, and then that of HAProxy in front of them.
+fn addresses(list: &[JobComponent]) -> Result<Vec<(EnvKey, Value)>, InvalidName> {
+    let mut variables: Vec<(EnvKey, Value)> = Vec::new();
+    let mut urls: BTreeMap<&ComponentName, Vec<Value>> = BTreeMap::new();
+    for (component, place) in list.iter().zip(0..).filter(|(component, _)| component.is_service) {
+        let nodes = Nodes { first: component.first_node, count: component.nodes };
+        let port = port(component, place);
+        let url = port.clone().map(|port| Value::Url { node: nodes.first, port: Box::new(port) });
+        let all = component.copy_of.as_ref().unwrap_or(&component.name);
+        let is_first = !urls.contains_key(all);
+        for name in
+            [Some(&component.name), component.copy_of.as_ref().filter(|_| is_first)].into_iter().flatten()
+        {
+            let mut set = |what, value| {
+                variables.push((format!("{}_{what}", variable(name)).parse()?, value));
+                Ok::<_, InvalidName>(())
+            };
+            set("HOST", Value::Hosts(Nodes { count: 1, ..nodes }))?;
+            set("NODES", Value::Hosts(nodes))?;
+            if let Some((port, url)) = port.clone().zip(url.clone()) {
+                set("PORT", port)?;
+                set("URL", url)?;
+            }
+        }
+        if component.balances.is_none() {
+            urls.entry(all).or_default().extend(url);
+        }
+    }
+    for (name, urls) in urls.into_iter().filter(|(_, urls)| !urls.is_empty()) {
+        variables.push((format!("{}_URLS", variable(name)).parse()?, Value::List(urls)));
+    }
+    Ok(variables)
 }
 
 /// The port of a service. `place`: its number among the components.

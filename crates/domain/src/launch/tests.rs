@@ -164,6 +164,34 @@ fn files_and_setup_are_staged_with_the_attempt() {
 }
 
 #[test]
+fn all_programs_have_the_addresses_of_the_copies_and_of_haproxy() {
+    let variables = |balance: Value| {
+        let body = json!({
+            "command": null, "resources": {"num_nodes": 3, "gpus_per_node": 2},
+            "services": [{"name": "model", "replicas": 2, "balance": balance, "port": 0, "command": "serve"}],
+            "steps": [{"name": "score", "command": "score"}],
+        });
+        let (cluster, request) = (cluster(), serde_json::from_value(body).unwrap());
+        let (spec, ..) = JobSpec::from_request(request, std::slice::from_ref(&cluster)).unwrap();
+        let text = script(&Job { spec, ..command_job() }, &cluster).replace("\\\n    ", "");
+        let row = text.lines().find(|line| line.contains("_tao_component score ")).unwrap().to_owned();
+        move |name: &str| {
+            let at = row.find(&format!(" MODEL_{name}=")).unwrap_or_else(|| panic!("{name}: {row}"));
+            let value = row[at..].split_once('=').unwrap().1.split(" MODEL_").next().unwrap();
+            assert_eq!(row.matches(&format!(" MODEL_{name}=")).count(), 1, "{row}");
+            value.split(" _tao").next().unwrap().to_owned()
+        }
+    };
+    let both = "http://\"${_tao_hosts[0]}\":\"$((_tao_port + 24))\",http://\"${_tao_hosts[1]}\":\"$((_tao_port + 25))\"";
+    let without = variables(Value::Null);
+    assert_eq!(without("URL"), "http://\"${_tao_hosts[0]}\":\"$((_tao_port + 24))\"", "of the first");
+    assert_eq!((without("URLS").as_str(), without("1_HOST").as_str()), (both, "\"$(_tao_slice 1 1 ' ')\""));
+    let balanced = variables(json!({}));
+    assert_eq!(balanced("URL"), "http://\"${_tao_hosts[0]}\":\"$((_tao_port + 26))\"", "of HAProxy");
+    assert_eq!((balanced("URLS").as_str(), balanced("0_PORT").as_str()), (both, "\"$((_tao_port + 24))\""));
+}
+
+#[test]
 fn steps_and_services_are_rows_of_the_table_in_order() {
     let body = json!({
         "command": null, "resources": {"num_nodes": 3, "gpus_per_node": 2},

@@ -58,6 +58,12 @@ pub struct ComponentRequest {
     pub ready: Option<ReadyRequest>,
     /// Only of a service: how it shows from then on that it works.
     pub live: Option<LiveRequest>,
+    /// Only of a service: so many copies of it, each with nodes and a port of its own. Those of a service `model` are `model-0`, `model-1`
+    /// and so on; all programs of the job have the addresses of all, separated by commas, as `$MODEL_URLS`. Default: one, without a number.
+    #[schema(minimum = 1, maximum = 20)]
+    pub replicas: Option<u32>,
+    /// Only of a service with a port: HAProxy gives each request to the copy with the fewest connections. `$MODEL_URL` is its address.
+    pub balance: Option<BalanceRequest>,
     /// Only of a service: it starts again after it has ended or failed, up to so many times. Default: 0, the job ends with it.
     #[schema(maximum = 10)]
     pub max_restarts: Option<u32>,
@@ -71,6 +77,14 @@ pub struct ComponentContainer {
     pub mounts: Option<Vec<String>>,
     /// Whether it has the user's home directory. Default: the job's setting, by default false.
     pub mount_home: Option<bool>,
+}
+
+/// HAProxy in front of the copies of a service, on the first node of the first one.
+#[derive(Debug, Clone, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BalanceRequest {
+    /// A container image with HAProxy 2.4 or later. Default: the program `haproxy` of the node.
+    pub image: Option<String>,
 }
 
 /// What shows that a service is ready. Give one of `http`, `tcp`, `file` and `log_pattern`.

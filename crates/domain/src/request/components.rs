@@ -1,55 +1,25 @@
 //! The programs of a job that has several: steps, and services beside them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use serde::{Deserialize, Serialize};
 use slurm::ComponentName;
 
 use super::{
-    component_body::ComponentRequest, component_settings::ComponentSettings, launcher::Launcher,
-    secret::Secrets, service::ServiceSettings, text::is_blank,
+    component::{JobComponent, variable},
+    component_body::ComponentRequest,
+    component_settings::ComponentSettings,
+    copies::copies,
+    launcher::Launcher,
+    secret::Secrets,
+    service::ServiceSettings,
+    text::is_blank,
 };
-use crate::{image::ImageRef, violation::Faults};
+use crate::violation::Faults;
 
 /// The supervisor's room for their ends is bounded.
 const MOST: usize = 24;
 const MAX_COMMAND: usize = 256 * 1024;
 const MOST_MINUTES: u32 = 365 * 24 * 60;
-
-/// A validated program of a job.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct JobComponent {
-    pub name: ComponentName,
-    pub text: String,
-    /// Runs beside the steps, must not end before them, and is ended after them.
-    #[serde(default)]
-    pub is_service: bool,
-    #[serde(default)]
-    pub with_previous: bool,
-    /// The number of its first node, and how many it has.
-    pub first_node: u32,
-    pub nodes: u32,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub launcher: Option<Launcher>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub timeout_minutes: Option<u32>,
-    /// What it has of its own.
-    #[serde(flatten)]
-    pub own: ComponentSettings,
-    /// The steps after it run although it fails.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub continue_on_error: bool,
-    /// Of a service.
-    #[serde(default, skip_serializing_if = "ServiceSettings::is_default")]
-    pub service: ServiceSettings,
-}
-
-impl JobComponent {
-    /// The image that it runs. `of_job`: the job's.
-    pub fn image<'a>(&'a self, of_job: Option<&'a ImageRef>) -> Option<&'a ImageRef> {
-        self.own.image.as_ref().or(of_job).filter(|_| !self.own.on_node)
-    }
-}
 
 /// The programs of a request, before they have their nodes: services first. Their secret variables go to `secrets`.
 pub(super) fn components(
@@ -118,20 +88,55 @@ pub(super) fn components(
             own,
             continue_on_error,
             service,
+            copy_of: None,
+            balances: None,
         })
     };
-    let services: Vec<_> =
-        services.iter().enumerate().map(|(at, asked)| read("services", at, asked)).collect();
+    let mut list = Vec::new();
+    for (place, asked) in services.iter().enumerate() {
+        list.push(
+            read("services", place, asked).map(|service| (format!("/services/{place}"), service, asked)),
+        );
+    }
     let steps: Vec<_> = steps.iter().enumerate().map(|(at, asked)| read("steps", at, asked)).collect();
-    services.into_iter().chain(steps).flatten().collect()
+    let services = list.into_iter().flatten();
+    let services: Vec<_> =
+        services.flat_map(|(at, service, asked)| copies(service, asked, &at, secrets, faults)).collect();
+    let list: Vec<_> = services.into_iter().chain(steps.into_iter().flatten()).collect();
+    check_together(&list, faults);
+    list
+}
+
+/// Copies of services are programs, too.
+fn check_together(list: &[JobComponent], faults: &mut Faults) {
+    if list.len() > MOST {
+        let detail = format_args!(
+            "are {} programs with all copies of services; at most {MOST} are allowed",
+            list.len()
+        );
+        faults.add("/services", "too_many", detail);
+    }
+    for copy in list.iter().filter(|component| component.copy_of.is_some()) {
+        let same = list.iter().filter(|other| variable(&other.name) == variable(&copy.name));
+        if same.count() > 1 {
+            let detail = format_args!("has a copy of the name {}, as another program of the job", copy.name);
+            faults.add("/services", "contradiction", detail);
+        }
+    }
 }
 
 /// Gives each program its nodes of the job's. A step that starts with another one has the nodes after that one's, if so many are
 /// left; otherwise they share.
 pub(super) fn place(components: &mut [JobComponent], nodes: u32, faults: &mut Faults) {
     let mut taken = 0_u32;
+    let mut firsts = BTreeMap::new();
     for service in components.iter_mut().filter(|component| component.is_service) {
         service.nodes = service.nodes.max(1);
+        if let Some(first) = &service.balances {
+            service.first_node = firsts.get(first).copied().unwrap_or_default();
+            continue;
+        }
+        firsts.insert(service.name.clone(), taken);
         service.first_node = taken;
         taken = taken.saturating_add(service.nodes);
     }
@@ -152,11 +157,6 @@ pub(super) fn place(components: &mut [JobComponent], nodes: u32, faults: &mut Fa
         step.first_node = if fits { next } else { first };
         next = step.first_node.saturating_add(step.nodes);
     }
-}
-
-/// The beginning of the variables with the nodes of a component.
-pub(crate) fn variable(name: &ComponentName) -> String {
-    name.as_str().to_uppercase().replace('-', "_")
 }
 
 #[cfg(test)]

@@ -2,11 +2,13 @@
 
 pub(crate) mod array;
 pub(crate) mod body;
+pub(crate) mod component;
 pub(crate) mod component_body;
 pub(crate) mod component_settings;
 pub(crate) mod components;
 pub(crate) mod container;
 pub(crate) mod container_job;
+pub(crate) mod copies;
 pub mod cosmos;
 pub(crate) mod datasets;
 #[cfg(test)]

@@ -9,7 +9,7 @@ use strum::Display;
 use utoipa::ToSchema;
 
 use crate::{
-    request::{components::JobComponent, text::Word},
+    request::{component::JobComponent, text::Word},
     violation::{Faults, pointer},
 };
 

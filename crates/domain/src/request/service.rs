@@ -72,6 +72,8 @@ impl ServiceSettings {
             ("ready", asked.ready.is_some()),
             ("live", asked.live.is_some()),
             ("max_restarts", asked.max_restarts.is_some()),
+            ("replicas", asked.replicas.is_some()),
+            ("balance", asked.balance.is_some()),
         ];
         if !is_service {
             for (field, _) in given.into_iter().filter(|(_, given)| *given) {

@@ -24,7 +24,7 @@ use crate::{
     image::ImageRef,
     request::{
         array::JobArray,
-        components::JobComponent,
+        component::JobComponent,
         cosmos,
         needs::{Need, NeedWhen},
         program::ProgramSettings,

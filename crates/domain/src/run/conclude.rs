@@ -25,6 +25,7 @@ use crate::{
         diagnosis::{Cause, Diagnosis, Evidence, ImageSource, UnhealthyNode, diagnose},
         evidence::{ENDED_BY_TERM, exit_record, has_never_started, start_marker},
         graces::{Graces, SLURMD_TIMEOUT},
+        reports,
         retry::planned_end,
         status_lines::{absorb_rest, absorb_status, is_held_back},
         task::Task,
@@ -57,6 +58,8 @@ pub struct Findings<'a> {
     pub role_tails: &'a [u8],
     /// The component with which it ended.
     pub ended_with: Option<&'a EndedWith>,
+    /// The text of its progress file, if that was read.
+    pub progress: Option<&'a [u8]>,
     /// Its results; `None` if they are left for the next call.
     pub results: Option<&'a [TaskResult]>,
     /// The nodes of the job that Slurm considers unhealthy now.
@@ -189,6 +192,9 @@ fn conclude_run(
     trust_exit_record(run, task, found.markers, now);
     let held_back = is_held_back(run, task, found.status, now);
     absorb_status(run, task, found.status, now >= until, now);
+    if let Some((text, file)) = found.progress.zip(task.progress) {
+        reports::absorb_progress(&mut run.progress, &String::from_utf8_lossy(text), file);
+    }
     if let Some(first) = first_copy(task, found.markers) {
         return Concluded::Copy(first);
     }

@@ -110,6 +110,7 @@ fn verdict(job: &Job, seen: &Observation<'_>, markers: &Markers, now: Timestamp)
         err_tail: b"",
         role_tails: b"",
         ended_with: None,
+        progress: None,
         results: Some(&[]),
         unhealthy: &[],
         spare: None,

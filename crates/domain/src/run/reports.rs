@@ -47,8 +47,14 @@ pub(super) fn absorb(
     if let Some(marker) = seen.services.as_ref().filter(|marker| Some(marker.slurm_id) == id) {
         progress.waiting = marker.waiting.iter().map(|service| in_words(service, marker)).collect();
     }
-    let measured = seen.progress.as_deref().zip(file).and_then(|(text, file)| measured(text, file));
-    if let Some((done, total)) = measured {
+    if let Some((text, file)) = seen.progress.as_deref().zip(file) {
+        absorb_progress(progress, text, file);
+    }
+}
+
+/// Takes in the text of the progress file.
+pub(super) fn absorb_progress(progress: &mut Progress, text: &str, file: &ProgressFile) {
+    if let Some((done, total)) = measured(text, file) {
         progress.measure(done, total);
     }
 }

@@ -7,7 +7,10 @@ use slurm::RemotePath;
 use crate::{
     job::results::TaskResult,
     progress::status_file::without_nan,
-    request::results::{LogOf, ResultLog, ResultRule, ResultSource, expression},
+    request::{
+        results::{LogOf, ResultLog, ResultRule, ResultSource, expression},
+        spec::JobSpec,
+    },
 };
 
 /// The most bytes of a value in a line.
@@ -24,8 +27,23 @@ pub struct ResultPlaces {
     pub logs: Option<RemotePath>,
 }
 
+/// What is read of a task that has ended: for its results, and then its progress file.
+pub fn parts_at_the_end(spec: &JobSpec, places: &ResultPlaces) -> Vec<ResultPart> {
+    let progress = spec.progress.as_ref().and_then(|file| places.home.join(&file.path).ok());
+    result_parts(&spec.results, places).into_iter().chain(progress.map(ResultPart::File)).collect()
+}
+
+/// What was found of its progress file.
+pub fn progress_at_the_end<'a>(spec: &JobSpec, found: Option<&'a [PartFound]>) -> Option<&'a [u8]> {
+    spec.progress.as_ref()?;
+    match found?.last()? {
+        PartFound::Bytes(bytes) => Some(bytes),
+        PartFound::Missing | PartFound::Odd | PartFound::Large | PartFound::Unreadable => None,
+    }
+}
+
 /// What is read for the results of a task, each part once.
-pub fn result_parts(rules: &[ResultRule], places: &ResultPlaces) -> Vec<ResultPart> {
+pub(crate) fn result_parts(rules: &[ResultRule], places: &ResultPlaces) -> Vec<ResultPart> {
     let mut parts = Vec::new();
     for part in rules.iter().filter_map(|rule| part(rule, places)) {
         if !parts.contains(&part) {

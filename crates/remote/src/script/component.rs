@@ -165,6 +165,7 @@ impl Component {
     ) -> Result<(), ScriptError> {
         let kind = match (self.kind, start.aids, is_first) {
             (Kind::Service, ..) => "service",
+            (Kind::Proxy, ..) => "proxy",
             (Kind::Step, true, true) => "aid",
             (_, true, _) => "aid-with",
             (Kind::Step, false, true) => "step",

@@ -11,6 +11,8 @@ pub enum Kind {
     With,
     /// It runs beside the steps that follow, must not end before them, and is ended after them.
     Service,
+    /// A service that needs the services before it: it is ended before them.
+    Proxy,
 }
 
 /// Neighboring nodes of a job.
@@ -40,6 +42,8 @@ pub enum Value {
         /// The port.
         port: Box<Value>,
     },
+    /// Several values, separated by commas.
+    List(Vec<Value>),
 }
 
 impl Value {
@@ -58,6 +62,7 @@ impl Value {
             Self::Port(number) => format!("\"$((_tao_port + {number}))\""),
             Self::Url { node, port } => format!("http://\"${{_tao_hosts[{node}]}}\":{}", port.word()?),
             Self::HostPort(host, port) => format!("\"${{_tao_hosts[{host}]}}\":{port}"),
+            Self::List(values) => values.iter().map(Self::word).collect::<Result<Vec<_>, _>>()?.join(","),
         })
     }
 }

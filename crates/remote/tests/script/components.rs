@@ -323,6 +323,25 @@ fn a_step_that_fails_is_ended_apart_from_the_services() {
 }
 
 #[test]
+fn a_proxy_is_ended_after_the_steps_and_before_the_services_that_it_needs() {
+    let node = Node::new();
+    let serve = |name: &str| {
+        format!(
+            "trap 'sleep 1; echo {name} stopped; exit 0' TERM; touch $SITE/{name}; while :; do sleep 0.1; done"
+        )
+    };
+    let (model, front) = (serve("model"), serve("front"));
+    let score = "until [ -e $SITE/model ] && [ -e $SITE/front ]; do sleep 0.1; done; echo scored";
+    let table = table(
+        &node,
+        &[("model", Kind::Service, &model), ("front", Kind::Proxy, &front), ("score", Kind::Step, score)],
+    );
+    let output = node.run(&table, 42, 0);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "scored\nfront stopped\nmodel stopped\n");
+}
+
+#[test]
 fn a_component_has_a_time_limit_of_its_own() {
     let node = Node::new();
     let mut script = table(&node, &[("slow", Kind::Step, "exec sleep 600"), ("last", Kind::Step, "true")]);

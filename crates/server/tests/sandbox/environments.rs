@@ -48,8 +48,9 @@ fn give(job: &mut Value) {
 
 /// A process of a job.
 pub(crate) struct Process {
+    pub(crate) id: String,
     pub(crate) command_line: String,
-    environment: String,
+    pub(crate) environment: String,
 }
 
 impl Process {
@@ -76,8 +77,11 @@ pub(crate) fn processes(id: &str) -> Vec<Process> {
     let read = |entry: fs::DirEntry| {
         let environment = text(fs::read(entry.path().join("environ")).ok()?);
         let command_line = text(fs::read(entry.path().join("cmdline")).ok()?).replace('\0', " ");
-        (environment.contains("SLURM_JOB_ID=") && environment.contains(id))
-            .then_some(Process { command_line, environment })
+        (environment.contains("SLURM_JOB_ID=") && environment.contains(id)).then(|| Process {
+            id: entry.file_name().to_string_lossy().into_owned(),
+            command_line,
+            environment,
+        })
     };
     fs::read_dir("/proc").unwrap().flatten().filter_map(read).collect()
 }
@@ -100,7 +104,7 @@ fn watch(service: &Service, id: &str, programs: usize) {
     for part in ["srun ", "slurm_script"] {
         assert!(before.iter().any(|one| one.command_line.contains(part)), "{part} was not seen");
     }
-    for Process { command_line, environment } in &before {
+    for Process { command_line, environment, .. } in &before {
         assert!(!environment.contains(MARK) && !command_line.contains(MARK), "{command_line}: {environment}");
     }
     for program in &seen {

@@ -18,6 +18,7 @@ mod credentials;
 mod desired_state;
 mod ending;
 mod environments;
+mod evaluation;
 mod exclusions;
 mod failing_setups;
 mod faults;

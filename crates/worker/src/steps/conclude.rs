@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use chrono::TimeDelta;
 use domain::{
     DesiredState, Ending, Findings, Job, JobId, JobPaths, LogStream, ResultPlaces, TaskResult, Timestamp,
-    UnhealthyNode, cached_file_faults, cleanup_is_retried, conclude, next_conclusion, result_parts,
-    status_backlog,
+    UnhealthyNode, cached_file_faults, cleanup_is_retried, conclude, next_conclusion, parts_at_the_end,
+    progress_at_the_end, status_backlog,
 };
 use persistence::{Lease, StepRecord, WorkStore};
 use remote::{Conclude, Concluded, Concluding};
@@ -63,6 +63,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                         err_tail: &concluded.err_tail,
                         role_tails: &concluded.role_tails,
                         ended_with: concluded.ended_with.as_ref(),
+                        progress: progress_at_the_end(&job.spec, concluded.results.as_deref()),
                         results: results.get(&job.id).map(Vec::as_slice),
                         unhealthy: &of_job(&job, &sick),
                         spare: spare.get(&job.id).copied(),
@@ -160,7 +161,7 @@ fn concluding(job: &Job, now: Timestamp) -> Option<Concluding> {
         results_dir: paths.results.clone(),
         status: job.run.status.cursors(),
         status_backlog: status_backlog(job, now),
-        results: result_parts(&job.spec.results, &places(job)?),
+        results: parts_at_the_end(&job.spec, &places(job)?),
         remove: paths.secret_files(&job.spec),
     })
 }

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use domain::{
     Attempt, AttemptNo, AttemptPlace, AttemptTally, DesiredState, EndedRun, Findings, Job, JobId, JobPaths,
     LogFile, LogStream, ResultPlaces, Run, TaskEnding, TaskOutcome, TaskResult, TaskTemplate, Timestamp,
-    Told, UnhealthyNode, result_parts, status_backlog,
+    Told, UnhealthyNode, parts_at_the_end, progress_at_the_end, status_backlog,
 };
 use persistence::{ConcludedTask, EndedTask, Lease, StepRecord, WorkStore};
 use remote::{AttemptKey, Conclude, Concluded, Concluding, label};
@@ -175,6 +175,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                 err_tail: &concluded.err_tail,
                 role_tails: &concluded.role_tails,
                 ended_with: concluded.ended_with.as_ref(),
+                progress: progress_at_the_end(&job.spec, concluded.results.as_deref()),
                 unhealthy: &unhealthy,
                 spare: spare.get(&job.id).copied(),
                 results: results.as_deref(),
@@ -273,7 +274,7 @@ fn concluding(job: &Job, attempt: &Attempt, ended: &EndedRun, now: Timestamp) ->
         id: attempt.slurm_id,
         state_dir: paths.task_state(attempt.no, task).ok()?,
         logs: logs.into_iter().flatten().flatten().collect(),
-        results: result_parts(&job.spec.results, &places),
+        results: parts_at_the_end(&job.spec, &places),
         results_dir: places.home,
         status: ended.run.status.cursors(),
         status_backlog: status_backlog(job, now),

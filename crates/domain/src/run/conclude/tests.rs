@@ -47,6 +47,7 @@ const NOTHING: Findings<'_> = Findings {
     err_tail: b"",
     role_tails: b"",
     ended_with: None,
+    progress: None,
     results: Some(&[]),
     unhealthy: &[],
     spare: None,

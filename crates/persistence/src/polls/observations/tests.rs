@@ -35,7 +35,9 @@ async fn active_job(store: &Store) -> Job {
         r#"{"name": "model", "text": "serve", "first_node": 0, "nodes": 1, "service": {"max_restarts": 1}}"#;
     job.spec.work = serde_json::from_str(&format!(r#"{{"kind": "components", "list": [{model}]}}"#)).unwrap();
     let new = NewJob { job, secrets: Secrets::default(), request_hash: [0; 32] };
-    let Inserted::Created(mut job) = store.insert_job(&new).await.unwrap() else { panic!("not created") };
+    let Inserted::Created(mut job) = Box::pin(store.insert_job(&new)).await.unwrap() else {
+        panic!("not created")
+    };
     let terms = LeaseTerms { duration: LEASE, limit: 1 };
     let lease = store.acquire_due(&dgx(), Lane::Submit, Uuid::from_u128(9), terms).await.unwrap();
     let mut attempt = job.new_attempt("/lustre/tao".parse().unwrap(), T0).unwrap();
@@ -44,8 +46,8 @@ async fn active_job(store: &Store) -> Job {
     job.attempt = Some(attempt);
     job.phase = Phase::InQueue;
     let id = job.id;
-    store.record_steps(&lease, &[StepRecord { job, due_at: None }], T0).await.unwrap();
-    store.find_job(id, &Viewer::All).await.unwrap().unwrap()
+    Box::pin(store.record_steps(&lease, &[StepRecord { job, due_at: None }], T0)).await.unwrap();
+    Box::pin(store.find_job(id, &Viewer::All)).await.unwrap().unwrap()
 }
 
 fn running(job: &Job) -> ObservedChange {

@@ -34,7 +34,7 @@ _tao_pause() {
   done
   if ((_tao_time >= _tao_press_at)); then _tao_press_at=$((_tao_time + 15)); fi
 }
-# Asks the running steps (0), their aids (1) or services (2) to end. srun would kill its step on SIGTERM; with scancel the programs
+# Asks the running steps (0), their aids (1), proxies (2) or services (3) to end. srun would kill its step on SIGTERM; with scancel the programs
 # can save their work. The check avoids another job, if a controller that has lost its state has given the id again; scancel would
 # have to list all jobs to compare a name.
 _tao_ask_to_end() {
@@ -57,11 +57,11 @@ _tao_ask_to_end() {
 
 # The step that was added last may fail: those after it begin in any case, and the job ends with its code then.
 _tao_tolerate() { _tao_tolerated[${#_tao_names[@]} - 1]=1; }
-# Adds a component to the table. $1: its name, $2: `step`, `service`, `aid` for a service of the next step alone; or `with` and
-# `aid-with` for those that start with the component before them. $3: its nodes, $4: its time limit in seconds, the rest: its command.
+# Adds a component to the table. $1: its name, $2: `step`, `service`, `proxy` for one that needs the services before it, `aid` for a service
+# of the next step alone; or `with` and `aid-with` for those that start with the component before them. $3: its nodes, $4: its time limit in seconds, the rest: its command.
 _tao_component() {
   _tao_names+=("$1") _tao_starts+=("$2") _tao_nodes+=("$3") _tao_limits+=("$4")
-  case $2 in service) _tao_serves+=(2) ;; aid*) _tao_serves+=(1) ;; *) _tao_serves+=(0) ;; esac
+  case $2 in service) _tao_serves+=(3) ;; proxy) _tao_serves+=(2) ;; aid*) _tao_serves+=(1) ;; *) _tao_serves+=(0) ;; esac
   _tao_from+=("${#_tao_words[@]}") _tao_lengths+=("$(($# - 4))") _tao_words+=("${@:5}")
 }
 # So many ($2) hosts of the job, from number $1 on, joined by $3.
@@ -100,7 +100,7 @@ _tao_reap() {
   ((_tao_steps -= !_tao_serves[$1], _tao_left -= !_tao_serves[$1]))
   _tao_ends+=$'\n'"${_tao_names[$1]} $_tao_end ${_tao_begins[$1]} $(_tao_now)"
 }
-# Ends what still runs of the steps (0), their aids (1) or the services (2).
+# Ends what still runs of the steps (0), their aids (1), the proxies (2) or the services (3).
 _tao_end_all() {
   local place
   for place in "${!_tao_programs[@]}"; do
@@ -234,7 +234,7 @@ for _tao_place in "${!_tao_names[@]}"; do
 done
 if [ -z "$_tao_cause" ] && _tao_await_steps && ((${#_tao_programs[@]})); then _tao_steps_succeed; fi
 if ((_tao_watches)); then _tao_stop_probes; fi
-for _tao_serve in 0 1 2; do _tao_end_all "$_tao_serve"; done
+for _tao_serve in 0 1 2 3; do _tao_end_all "$_tao_serve"; done
 if ((_tao_ended)); then exit "$_tao_ended"; fi
 if ((_tao_limited)); then
   if ((_tao_max_requeues >= 0)); then _tao_requeue; fi

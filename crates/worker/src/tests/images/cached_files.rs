@@ -124,6 +124,8 @@ async fn a_job_of_several_images_waits_until_the_cache_has_all_of_them(pool: PgP
         name: name.parse().unwrap(),
         text: "true".to_owned(),
         is_service: image.is_some(),
+        copy_of: None,
+        balances: None,
         with_previous: false,
         first_node: 0,
         nodes: 1,

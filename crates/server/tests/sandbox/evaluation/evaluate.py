@@ -1,0 +1,43 @@
+"""Asks the model COUNT questions, eight at a time, and the judge about each answer. What was answered before is in a cache."""
+
+import concurrent.futures
+import json
+import os
+import threading
+import urllib.request
+
+RESULTS = os.path.join(os.environ["TAO_API_RESULTS_DIR"], os.environ["TAO_API_JOB_ID"])
+COUNT = int(os.environ["COUNT"])
+lock = threading.Lock()
+
+
+def ask(url, question):
+    body = json.dumps({"model": "tiny", "messages": [{"role": "user", "content": question}]}).encode()
+    request = urllib.request.Request(url + "/v1/chat/completions", body, {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=600) as answer:
+        return json.load(answer)
+
+
+def evaluate(question):
+    answer = ask(os.environ["MODEL_URL"], question)
+    text = answer["choices"][0]["message"]["content"]
+    judged = ask(os.environ["JUDGE_URL"], text)["choices"][0]["message"]["content"]
+    with lock, open(cache, "a") as file:
+        done[question] = {"by": answer["model"], "right": judged == question.upper()}
+        file.write(json.dumps([question, done[question]]) + "\n")
+        with open(os.path.join(RESULTS, "progress"), "w") as progress:
+            progress.write(str(len(done)))
+
+
+cache = os.path.join(RESULTS, "cache.jsonl")
+done = {}
+if os.path.exists(cache):
+    done = dict(json.loads(line) for line in open(cache))
+    print(f"{len(done)} answers are in the cache", flush=True)
+questions = [f"question {number}" for number in range(COUNT)]
+with concurrent.futures.ThreadPoolExecutor(8) as pool:
+    list(pool.map(evaluate, [question for question in questions if question not in done]))
+models = [one["by"] for one in done.values()]
+scores = {"score": sum(one["right"] for one in done.values()) / COUNT, "by": {name: models.count(name) for name in models}}
+with open(os.path.join(RESULTS, "scores.json"), "w") as file:
+    json.dump(scores, file)
