@@ -49,6 +49,10 @@ pub(crate) struct ComponentView {
     pub ready: Option<ReadyView>,
     /// How often a service may start again.
     pub max_restarts: u32,
+    /// Of one of several copies of a service: the name of the service.
+    pub copy_of: Option<String>,
+    /// Of HAProxy in front of them: the name of the first.
+    pub balances: Option<String>,
 }
 
 /// When a service is ready, and how it shows that it works.
@@ -140,6 +144,8 @@ impl ComponentView {
             }),
             ready: component.service.ready.as_ref().map(ReadyView::from),
             max_restarts: component.service.max_restarts,
+            copy_of: component.copy_of.as_ref().map(ToString::to_string),
+            balances: component.balances.as_ref().map(ToString::to_string),
         };
         of_kind.map(view).collect()
     }

@@ -63,6 +63,10 @@ pub(crate) struct JobView {
     pub pipeline: Option<PipelineMemberView>,
     /// What is read of each task when it has ended.
     pub results: Vec<ResultRuleView>,
+    /// The file in its results directory in which its program writes how far it has come.
+    pub progress_file: Option<String>,
+    /// The number that means that all is done.
+    pub progress_total: Option<u64>,
     /// The effective resources.
     pub resources: ResourcesView,
     /// The retry budget.
@@ -187,6 +191,8 @@ impl JobView {
             needs: job.spec.needs.iter().map(NeedView::from).collect(),
             pipeline: job.spec.pipeline.as_ref().map(PipelineMemberView::from),
             results: job.spec.results.iter().map(ResultRuleView::from).collect(),
+            progress_file: job.spec.progress.as_ref().map(|file| file.path.clone()),
+            progress_total: job.spec.progress.as_ref().map(|file| file.total.get()),
             resources: ResourcesView {
                 num_nodes: resources.nodes,
                 gpus_per_node: resources.gpus_per_node,

@@ -8,7 +8,7 @@ use sqlx::PgPool;
 use crate::support::TestApi;
 
 /// Requests that have every field between them.
-fn requests() -> [Value; 8] {
+fn requests() -> [Value; 9] {
     let tao = json!({
         "id": "0f8fad5b-d9cb-469f-a165-70867728950e",
         "name": "clip", "labels": {"team": "vision"},
@@ -55,6 +55,7 @@ fn requests() -> [Value; 8] {
             },
         }),
         json!({"command": "true", "restart": {"on": ["timeout", "launch_failure"], "prequeue": true}}),
+        json!({"command": "true", "progress": {"file": "progress", "total": 200}}),
         json!({
             "needs": [{"job": "0f8fad5b-d9cb-469f-a165-70867728950e", "when": "finished", "name": "first"}],
             "services": [{"name": "model", "command": "serve", "nodes": 1}],

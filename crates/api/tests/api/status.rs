@@ -21,7 +21,7 @@ async fn a_status_has_exactly_its_fields(pool: PgPool) {
         stale version";
     assert_eq!(fields, documented.split_whitespace().collect::<Vec<_>>());
     let progress: Vec<_> = status["progress"].as_object().unwrap().keys().map(String::as_str).collect();
-    let documented = "epoch max_epoch percent eta eta_seconds time_per_epoch time_per_iter cur_iter key_metric message metrics";
+    let documented = "epoch max_epoch percent done total eta eta_seconds time_per_epoch time_per_iter cur_iter key_metric message metrics";
     assert_eq!(progress, documented.split_whitespace().collect::<Vec<_>>());
     assert_eq!(status["slurm_job_id"], "4711");
     assert_eq!(status["nodes"], json!(["node01", "node02", "node03"]));
