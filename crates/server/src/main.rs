@@ -9,6 +9,7 @@ mod clusters;
 mod commands;
 mod config;
 mod database;
+mod import;
 mod process;
 mod wiring;
 

@@ -49,9 +49,9 @@ pub(crate) struct ComponentView {
     pub ready: Option<ReadyView>,
     /// How often a service may start again.
     pub max_restarts: u32,
-    /// Of one of several copies of a service: the name of the service.
+    /// Of a copy of a service: the name of the service.
     pub copy_of: Option<String>,
-    /// Of HAProxy in front of them: the name of the first.
+    /// Of HAProxy: the name of the first copy behind it.
     pub balances: Option<String>,
 }
 

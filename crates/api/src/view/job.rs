@@ -65,7 +65,7 @@ pub(crate) struct JobView {
     pub results: Vec<ResultRuleView>,
     /// The file in its results directory in which its program writes how far it has come.
     pub progress_file: Option<String>,
-    /// The number that means that all is done.
+    /// The number that the progress file has when all is done.
     pub progress_total: Option<u64>,
     /// The effective resources.
     pub resources: ResourcesView,

@@ -88,7 +88,7 @@ pub(crate) struct ProgressView {
     pub percent: Option<u8>,
     /// How much is done, as the job's progress file says.
     pub done: Option<f64>,
-    /// Of how much.
+    /// The number that `done` reaches.
     pub total: Option<f64>,
     /// The remaining time: the job's own estimate as it wrote it, otherwise `D days, H:MM:SS` from the pace of its epochs.
     pub eta: Option<String>,

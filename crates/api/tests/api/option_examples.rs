@@ -167,6 +167,25 @@ async fn each_file_becomes_its_directives(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn the_examples_for_nemo_evaluator_are_accepted(pool: PgPool) {
+    let api = TestApi::new(pool);
+    learn(&api, SINFO).await;
+    let example = |name: &str| -> Value {
+        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../deploy/examples/nemo-evaluator");
+        serde_json::from_str(&fs::read_to_string(path.join(name)).unwrap()).unwrap()
+    };
+    let answer = api.post("/jobs/validate", &example("one-job.json")).await;
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    assert_eq!(answer.json()["warnings"], json!([]));
+    let script = answer.json()["batch_script"].as_str().unwrap().to_owned();
+    for name in ["model-0", "model-1", "model", "judge", "gsm8k-cot-instruct", "aime-2025"] {
+        assert!(script.contains(&format!("_tao_component {name} ")), "{name}: {script}");
+    }
+    let answer = api.post("/pipelines", &example("pipeline.json")).await;
+    assert_eq!(answer.status, 201, "{}", answer.text());
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
 async fn srun_gets_the_cpus_of_a_task(pool: PgPool) {
     let api = TestApi::new(pool);
     let script = async |body: Value| {

@@ -40,6 +40,11 @@ impl Summary {
     }
 }
 
+/// A number without digits that say nothing.
+fn short(number: f64) -> String {
+    if number.fract() == 0.0 { number.to_string() } else { format!("{number:.2}") }
+}
+
 fn running_message(run: &Run) -> String {
     if let Some(why) = &run.kill_reason {
         return format!("{why} Ending the job.");
@@ -54,7 +59,7 @@ fn running_message(run: &Run) -> String {
         }
         (_, Some(epoch), Some(of)) => format!("Epoch {epoch} of {of} on {nodes}."),
         _ => match progress.done.zip(progress.total) {
-            Some((done, total)) => format!("{done} of {total} on {nodes}."),
+            Some((done, total)) => format!("{} of {} on {nodes}.", short(done), short(total)),
             None => format!("Running on {nodes}."),
         },
     }

@@ -152,7 +152,13 @@ pub(super) fn several(
             may_fail: component.continue_on_error,
             env_file: env_file(component, site, files)?,
             node_env: own.node_env.clone().into_iter().collect(),
-            workdir: own.workdir.as_ref().or(base.workdir.as_ref()).cloned(),
+            // The job's are not for HAProxy.
+            workdir: own
+                .workdir
+                .as_ref()
+                .or(base.workdir.as_ref().filter(|_| component.balances.is_none()))
+                .cloned(),
+            setup: base.setup.clone().filter(|_| component.balances.is_none()),
             ..base.clone()
         });
     }

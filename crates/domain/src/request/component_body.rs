@@ -58,7 +58,7 @@ pub struct ComponentRequest {
     pub ready: Option<ReadyRequest>,
     /// Only of a service: how it shows from then on that it works.
     pub live: Option<LiveRequest>,
-    /// Only of a service: so many copies of it, each with nodes and a port of its own. Those of a service `model` are `model-0`, `model-1`
+    /// Only of a service: the number of copies, each with nodes and a port of its own. Those of a service `model` are `model-0`, `model-1`
     /// and so on; all programs of the job have the addresses of all, separated by commas, as `$MODEL_URLS`. Default: one, without a number.
     #[schema(minimum = 1, maximum = 20)]
     pub replicas: Option<u32>,
@@ -83,7 +83,7 @@ pub struct ComponentContainer {
 #[derive(Debug, Clone, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BalanceRequest {
-    /// A container image with HAProxy 2.4 or later. Default: the program `haproxy` of the node.
+    /// A container image with bash and HAProxy 2.4 or later. Default: the program `haproxy` of the node.
     pub image: Option<String>,
 }
 

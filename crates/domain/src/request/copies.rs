@@ -27,7 +27,7 @@ pub(super) fn copies(
 ) -> Vec<JobComponent> {
     let count =
         asked.replicas.map_or(1, |count| faults.within(&format!("{at}/replicas"), count, 1..=MOST_COPIES));
-    if asked.balance.is_none() && count == 1 {
+    if asked.balance.is_none() && count == 1 || count > MOST_COPIES {
         return vec![service];
     }
     if asked.balance.is_some() && service.service.port.is_none() {
@@ -79,7 +79,8 @@ fn through_haproxy(of_copies: &Ready) -> Ready {
         }
         ReadyBy::Tcp | ReadyBy::File(_) | ReadyBy::LogPattern(_) => ReadyBy::Tcp,
     };
-    Ready { by, ..of_copies.clone() }
+    // While all copies start again, HAProxy has nothing to answer. Its own end is noticed.
+    Ready { by, live_seconds: 0, live_failures: 0, ..of_copies.clone() }
 }
 
 /// A script that runs HAProxy in the foreground. It reads the names of nodes and the ports from the environment. Answers of models take long.
@@ -90,7 +91,7 @@ fn haproxy(service: &JobComponent, copies: &[JobComponent]) -> String {
     let mut text = format!(
         "PATH=$PATH:/usr/local/sbin:/usr/sbin\n\
          exec haproxy -db -f /dev/stdin <<'END'\n\
-         global\n    log stdout format raw local0\n    tune.bufsize 262144\n\
+         global\n    log stdout format raw local0\n    maxconn 4096\n    tune.bufsize 262144\n\
          defaults\n    mode {mode}\n    log global\n    option {mode}log\n    option redispatch 1\n    retries 3\n    \
          timeout connect 10s\n    timeout client 1d\n    timeout server 1d\n    timeout queue 1d\n\
          listen {}\n    bind \":${{PORT}}\"\n    balance leastconn\n",
@@ -165,6 +166,7 @@ mod tests {
 exec haproxy -db -f /dev/stdin <<'END'
 global
     log stdout format raw local0
+    maxconn 4096
     tune.bufsize 262144
 defaults
     mode http
@@ -210,6 +212,7 @@ END
 
     #[test_case(&json!({"replicas": 0}), "/services/0/replicas"; "none")]
     #[test_case(&json!({"replicas": 21}), "/services/0/replicas"; "many")]
+    #[test_case(&json!({"replicas": u32::MAX}), "/services/0/replicas"; "more than fit into memory")]
     #[test_case(&json!({"replicas": 2, "balance": {}}), "/services/0/balance"; "without a port")]
     #[test_case(&json!({"port": 0, "balance": {"image": "a b"}}), "/services/0/balance/image"; "no image")]
     #[test_case(&json!({"replicas": 20, "balance": {}, "port": 0, "name": "m", "nodes": 1}), ""; "all places")]

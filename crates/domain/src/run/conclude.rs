@@ -276,7 +276,7 @@ fn diagnosis(job: &Job, task: &Task<'_>, found: &Findings<'_>) -> Option<Diagnos
         wrote_nothing: found.readable
             && run.progress.word.is_none()
             && logs.iter().all(|log| log.trim_ascii().is_empty()),
-        service_failed: found.ended_with.is_some_and(|ended| ended.is_service),
+        service_failed: exit.is_some() && found.ended_with.is_some_and(|ended| ended.is_service),
         image: ImageSource::of(job, task.attempt, &logs),
     })
 }

@@ -82,7 +82,8 @@ fn measured(text: &str, file: &ProgressFile) -> Option<(f64, f64)> {
             (fields.get("done")?.as_f64()?, fields.get("total").map_or(Some(total), Value::as_f64)?)
         }
     };
-    (done >= 0.0 && total > 0.0).then_some((done, total))
+    let is_number = |number: f64| (0.0..1e15).contains(&number);
+    (is_number(done) && is_number(total) && total > 0.0).then_some((done, total))
 }
 
 #[cfg(test)]
@@ -110,7 +111,8 @@ mod tests {
     #[test_case("", None; "an empty file")]
     #[test_case("-1", None; "a negative number")]
     #[test_case("NaN", None; "no number")]
-    #[test_case("1e999", None; "too large a number")]
+    #[test_case("1e999", None; "no number of this size")]
+    #[test_case("1e308", None; "too large a number")]
     #[test_case(r#"{"done": 3, "total": 0}"#, None; "of nothing")]
     #[test_case(r#"{"done": "3"}"#, None; "a text")]
     #[test_case("[3]", None; "a list")]

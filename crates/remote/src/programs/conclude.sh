@@ -56,8 +56,13 @@ collect_logs='
   fi
   # Its exit record names the component that ended it. The job can write to that, too.
   if [ "$roles" != - ] && [ -f "$state/exit" ]; then
-    { IFS= read -r -n 400 why; IFS= read -r -n 400 why; } <"$state/exit"
-    read -r kind name _ <<<"$why"
+    # Ends at a NUL, as in every reader of markers.
+    IFS= read -r -d "" -n 800 why <"$state/exit"
+    newline=$(printf "\nx") newline=${newline%x}
+    why=${why#*"$newline"}
+    why=${why%%"$newline"*}
+    kind=${why%% *} name=${why#* }
+    name=${name%% *}
     case $kind:$name in
       *:*[!a-zA-Z0-9_-]* | *:) ;;
       step:* | service:*)

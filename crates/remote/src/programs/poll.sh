@@ -159,7 +159,7 @@ if ((answered)); then
       if ($6 != "-" && found == "RUNNING")
         print $1 "\t" $4 "\n" $1 "\t" $5 "\n" $1 "\t" $6 > (tmp "/alive")
       if ($8 != "-" && found == "RUNNING") print $1 "\t" $5 > (tmp "/serving")
-      if ($9 != "-" && found == "RUNNING") print $1 "\t" $9 > (tmp "/measured")
+      if ($9 != "-" && found == "RUNNING") print $1 "\t" $9 "\t" $5 "/started" > (tmp "/measured")
     }' pass=1 "$tmp/watched" pass=2 "$tmp/arrays" pass=3 "$tmp/squeue" pass=4 "$tmp/watched" || lost
 else
   # If squeue failed, only files that were read before are read.

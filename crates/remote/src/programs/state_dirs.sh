@@ -87,11 +87,11 @@ blame() {
 # shellcheck disable=SC2016
 reader='
   newline=$(printf "\nx") newline=${newline%x}
-  while IFS=$(printf "\t") read -r index dir; do
+  while IFS=$(printf "\t") read -r index dir after; do
     for name; do
       file=$dir${name:+/$name}
       # Anything but a regular file, a pipe for instance, could block the read.
-      if [ -f "$file" ]; then
+      if [ -f "$file" ] && { [ -z "$after" ] || [ "$file" -nt "$after" ]; }; then
         text=
         # Ends at a NUL: bash would skip NULs without counting them, endlessly in a sparse file.
         IFS= read -r -d "" -n 400 text <"$file"
@@ -109,7 +109,7 @@ reader='
 
 # Writes a line "index name text" to $tmp/lines for the first line of each existing file, and adds the indices of jobs with
 # an unreadable file to $tmp/unread. $1: file of lines "index TAB directory", the rest: names of files. With an empty name each line has the
-# path of a file, and the lines of that file are joined.
+# path of a file, whose lines are joined, and may have another one after a tab: an older file does not count.
 read_each() { walk "$reader" "$@"; }
 
 # Prefix of each program.

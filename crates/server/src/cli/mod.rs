@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand};
 use domain::{ClusterName, JobId};
 use secrecy::SecretString;
 
+mod import;
 mod jobs;
 mod pipelines;
 mod service;
@@ -13,6 +14,7 @@ mod service;
 mod tests;
 mod written;
 
+pub(crate) use import::{ImportCommand, NemoEvaluatorArgs};
 pub(crate) use jobs::{
     CancelArgs, DeleteArgs, ListArgs, ResultsArgs, RetryArgs, StatusArgs, SubmitArgs, TasksArgs, ValidateArgs,
 };
@@ -123,6 +125,9 @@ pub(crate) enum Command {
     /// Submit, show and change pipelines: jobs that need each other
     #[command(subcommand)]
     Pipeline(PipelineCommand),
+    /// Print the request for a configuration of another launcher
+    #[command(subcommand)]
+    Import(ImportCommand),
     /// List the clusters, their state and their login hosts
     Clusters(ServerArgs),
     /// Check that a cluster can run jobs, and show how to fix what fails

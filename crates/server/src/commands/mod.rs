@@ -4,6 +4,7 @@ mod change;
 mod clusters;
 mod events;
 mod follow;
+mod import;
 mod log_lines;
 mod logs;
 mod output;
@@ -72,6 +73,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Delete(args) => change::delete(&args),
         Command::List(args) => show::list(&args),
         Command::Pipeline(command) => pipelines::run(&command),
+        Command::Import(command) => import::run(&command, &Environment::of_process()),
         Command::Clusters(args) => clusters::list(&args),
         Command::Preflight(args) => clusters::preflight(&args),
         Command::Ready(args) => service::ready(&args),

@@ -108,7 +108,7 @@ fn a_role_that_fails_ends_the_job_with_its_code() {
     let id = service.submit(&cosmos(&json!({"epoch_seconds": 0.1, "fail": "exit", "exit_code": 7})));
     let ended = service.wait_ended(&id);
     assert_eq!((&ended["status"], &ended["slurm_state"]), (&json!("Error"), &json!("FAILED")), "{ended}");
-    assert!(ended["message"].as_str().unwrap().contains("exited with code 7"), "{ended}");
+    assert!(ended["message"].as_str().unwrap().contains("The step policy has ended with code 7"), "{ended}");
     assert!(log(&service, &id, "err").contains("the step policy has ended with code 7"));
 }
 

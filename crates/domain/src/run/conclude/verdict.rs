@@ -146,7 +146,9 @@ fn failure(
     let failed = |state: &SlurmState| {
         let reason = job.run.reason.as_deref().unwrap_or("None");
         let message = own_failure(job, exit).map(str::to_owned);
-        let message = message.or_else(|| Some(component_message(found.ended_with?, state, reason)));
+        // A program may have written that record.
+        let ended_with = found.ended_with.filter(|_| found.markers.exit.is_some());
+        let message = message.or_else(|| Some(component_message(ended_with?, state, reason)));
         Verdict::error(&message.unwrap_or_else(|| failed_message(state, exit, reason)), found)
     };
     if reached_its_limit(exit, found) {

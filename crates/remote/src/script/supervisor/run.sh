@@ -10,11 +10,12 @@ _tao_pause() {
     echo 'tao-slurm: a time limit is near; the program gets SIGUSR1' >&2
     _tao_mark warned "$_tao_time"
   fi
-  if ((_tao_limit && !_tao_limited && _tao_time - _tao_began >= _tao_limit)); then
-    _tao_limited=1 _tao_cause=${_tao_cause:-limit}
+  # What has succeeded or failed before stays so.
+  if ((_tao_limit && !_tao_limited && _tao_left && _tao_time - _tao_began >= _tao_limit)) && [ -z "$_tao_cause" ]; then
+    _tao_limited=1 _tao_cause=limit
     echo "tao-slurm: the job has reached its own time limit of $_tao_limit s; its program is terminated" >&2
     _tao_mark limited "$_tao_time"
-    _tao_ask_to_end 0
+    if [ -z "$_tao_asked" ]; then _tao_ask_to_end 0; fi
   fi
   for place in "${!_tao_programs[@]}"; do
     if ((_tao_warned && !_tao_told[place] && !_tao_serves[place])); then
@@ -40,7 +41,7 @@ _tao_pause() {
 _tao_ask_to_end() {
   local place step some=() others=0
   if [ "$_tao_asked" = "$1" ]; then return; fi
-  _tao_asked=$1 _tao_asked_at=$_tao_time _tao_press_at=$((_tao_time + 60))
+  _tao_asked=$1
   for place in "${!_tao_programs[@]}"; do
     if ((_tao_serves[place] != $1)); then
       others=1
@@ -50,9 +51,11 @@ _tao_ask_to_end() {
     fi
   done
   if ((!others)); then some=("$_tao_self"); fi
-  if ((${#_tao_programs[@]} && ${#some[@]})) && _tao_show 30 >/dev/null; then
+  # Slurm itself ends the steps of a job that it cancels or requeues, and scancel would try for a minute.
+  if ((${#_tao_programs[@]} && ${#some[@]})) && [[ $(_tao_show 30) == *' JobState=RUNNING '* ]]; then
     timeout 30 scancel --signal=TERM "${some[@]}" >&2 </dev/null
   fi
+  _tao_asked_at=$(_tao_now) _tao_press_at=$((_tao_asked_at + 60))
 }
 
 # The step that was added last may fail: those after it begin in any case, and the job ends with its code then.
@@ -224,6 +227,7 @@ _tao_task=$(declare -f _tao_enter _tao_leave _tao_set_up)$'\n_tao_enter "$@"'
 readonly _tao_task _tao_hosts
 _tao_components
 for _tao_place in "${!_tao_names[@]}"; do
+  if [ -n "$_tao_cause" ]; then break; fi
   # A step and its aids begin when the steps before have ended, with theirs.
   if [[ ${_tao_starts[_tao_place]} == @(step|aid) ]]; then
     if ! { _tao_await_steps && _tao_end_all 1 && [ -z "$_tao_cause" ]; }; then break; fi

@@ -65,7 +65,7 @@ _tao_give_up() {
     _tao_fail "$1" "$2" "$3"
   else
     echo "tao-slurm: the service ${_tao_names[$1]} $3; it is ended" >&2
-    _tao_states[$1]=ending _tao_kill_at[$1]=$((_tao_time + 15))
+    _tao_states[$1]=ending _tao_kill_at[$1]=$(($(_tao_now) + 15))
     kill -TERM "${_tao_programs[$1]}" 2>/dev/null
   fi
 }

@@ -1,0 +1,10 @@
+//! Configurations of other launchers as requests of this service.
+
+mod config;
+mod deployments;
+mod evaluation;
+mod left_out;
+mod nemo_evaluator;
+mod variables;
+
+pub(crate) use nemo_evaluator::{Form, Options, nemo_evaluator};
