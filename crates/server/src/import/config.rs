@@ -3,7 +3,7 @@
 use anyhow::{anyhow, bail};
 use serde_json::{Map, Value};
 
-use super::deployments;
+use super::{deployments, merge::merge};
 
 /// How deep references may refer to references.
 const DEEPEST: usize = 10;
@@ -173,18 +173,6 @@ fn put(whole: &mut Value, path: &str, value: Value) {
         .rsplit('.')
         .fold(value, |inner, key| Value::Object([(key.to_owned(), inner)].into_iter().collect()));
     merge(whole, nested);
-}
-
-/// Fields are merged; other values replace each other.
-pub(super) fn merge(into: &mut Value, from: Value) {
-    match (into, from) {
-        (Value::Object(into), Value::Object(from)) => {
-            for (key, value) in from {
-                merge(into.entry(key).or_insert(Value::Null), value);
-            }
-        }
-        (into, from) => *into = from,
-    }
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use super::merge::merge;
+
 /// Its defaults of an execution.
 pub(super) fn execution(name: &str) -> Option<Value> {
     (name == "slurm/default").then(|| {
@@ -66,12 +68,12 @@ pub(super) fn deployment(kind: &str) -> Option<Value> {
         _ => return None,
     };
     let mut whole = model;
-    super::config::merge(&mut whole, own);
+    merge(&mut whole, own);
     if kind == "vllm_ray" {
         let variables = json!({
             "VLLM_ENGINE_READY_TIMEOUT_S": "lit:3600", "VLLM_USE_RAY_COMPILED_DAG_CHANNEL_TYPE": "lit:shm",
         });
-        super::config::merge(&mut whole, json!({"env_vars": variables}));
+        merge(&mut whole, json!({"env_vars": variables}));
     }
     Some(whole)
 }

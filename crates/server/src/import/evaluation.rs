@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use anyhow::bail;
 use serde_json::{Map, Value, json};
 
-use super::config::{Config, merge};
+use super::{config::Config, merge::merge};
 
 /// What stands for the results directory of an evaluation until it runs.
 const RESULTS: &str = "@RESULTS@";
@@ -132,7 +132,7 @@ impl Evaluation {
             let _ = writeln!(text, "{}", before.trim_end());
         }
         if let Some(Value::String(after)) = self.own(config, "post_cmd")? {
-            // Whatever becomes of it, the code is that of the evaluation.
+            // The code is that of the evaluation, even if this fails.
             let _ = writeln!(
                 text,
                 "after() {{\ncode=$?\nset +e\n{}\nexit $code\n}}\ntrap after EXIT",

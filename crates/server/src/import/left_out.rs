@@ -1,6 +1,6 @@
 //! What of a configuration is not in the request, or is otherwise there.
 
-use super::{config::Config, evaluation::Evaluation, nemo_evaluator::Form};
+use super::{config::Config, evaluation::Evaluation};
 
 /// The settings that only other parts of the launcher read.
 const ELSEWHERE: [&str; 6] = ["type", "hostname", "username", "output_dir", "subproject", "deployment"];
@@ -26,8 +26,12 @@ const READ: [&str; 18] = [
     "n_tasks",
 ];
 
-/// What the request does not have, or has otherwise.
-pub(super) fn left_out(config: &Config, form: Form, all: &[Evaluation]) -> anyhow::Result<Vec<String>> {
+/// What the request does not have, or has otherwise. `shares_time`: all evaluations are steps of one job.
+pub(super) fn left_out(
+    config: &Config,
+    shares_time: bool,
+    all: &[Evaluation],
+) -> anyhow::Result<Vec<String>> {
     let mut left_out = Vec::new();
     for one in all.iter().filter(|one| one.kind(config).is_ok_and(|kind| kind.is_none())) {
         left_out.push(format!(
@@ -35,7 +39,7 @@ pub(super) fn left_out(config: &Config, form: Form, all: &[Evaluation]) -> anyho
             one.task
         ));
     }
-    if form == Form::Job && all.len() > 1 {
+    if shares_time && all.len() > 1 {
         left_out.push(
             "execution.walltime: it is for all tasks together; after a time limit the job begins with the first one again".to_owned(),
         );

@@ -4,6 +4,7 @@ mod config;
 mod deployments;
 mod evaluation;
 mod left_out;
+mod merge;
 mod nemo_evaluator;
 mod variables;
 

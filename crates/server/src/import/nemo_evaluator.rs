@@ -71,7 +71,7 @@ pub(crate) fn nemo_evaluator(file: Value, options: &Options<'_>) -> anyhow::Resu
             json!({"name": import.name(&all)?, "jobs": jobs.collect::<anyhow::Result<Map<_, _>>>()?})
         }
     };
-    Ok(Imported { request, left_out: left_out(&config, options.form, &all)? })
+    Ok(Imported { request, left_out: left_out(&config, options.form == Form::Job, &all)? })
 }
 
 struct Import<'a> {
@@ -272,7 +272,7 @@ impl Import<'_> {
         Ok(f64::from(given.unwrap_or(3600).min(limit)) / 60.0)
     }
 
-    /// The launcher queues the next job whatever becomes of the first, and goes on after these ends.
+    /// The launcher goes on after these ends, too.
     fn restart(&self) -> anyhow::Result<Value> {
         let causes =
             ["timeout", "preempted", "node_failure", "boot_failure", "launch_failure", "infrastructure"];

@@ -14,7 +14,7 @@ pub(super) struct Variables {
 }
 
 impl Variables {
-    /// From these sections, of which later ones override earlier ones. `host`: the values of variables on this machine.
+    /// From these sections. Later ones override earlier ones. `host`: the values of variables on this machine.
     pub(super) fn read(
         config: &Config,
         sections: &[String],
