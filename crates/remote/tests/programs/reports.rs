@@ -50,3 +50,21 @@ fn files_that_are_no_reports_are_no_news_and_hold_up_no_one() {
     assert_eq!(answer.reports["job-7"], Reports::default());
     assert_eq!(answer.reports["job-8"].progress.as_deref(), Some("42"));
 }
+
+/// Attempts share the directory of their results.
+#[test]
+fn the_progress_of_an_earlier_run_does_not_count() {
+    let site = Site::new();
+    site.write("queue", row(7, "RUNNING"));
+    site.write("state/7/started", "7 0 1000 node01\n");
+    site.write("results/7/progress", "200");
+    let file = site.path("results/7/progress");
+    let set = |time: &str| {
+        let touched = std::process::Command::new("touch").args(["-d", time, file.as_str()]).status();
+        assert!(touched.unwrap().success());
+    };
+    set("1 hour ago");
+    assert_eq!(reports(&site, 7).progress, None);
+    set("1 hour");
+    assert_eq!(reports(&site, 7).progress.as_deref(), Some("200"));
+}

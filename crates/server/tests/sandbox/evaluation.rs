@@ -3,13 +3,14 @@
 //!
 //! The machines of Slurm 22.05 have the programs of the host. The root file system of 24.11 has no Python.
 
-use std::{process::Command, time::Duration};
+use std::process::Command;
 
 use serde_json::{Value, json};
 
 use crate::{
     environments::{Process, processes},
-    service::{Service, until},
+    launchers::{are_installed, is_gone},
+    service::Service,
 };
 
 const SERVER: &str = include_str!("evaluation/server.py");
@@ -38,20 +39,10 @@ fn log(service: &Service, id: &str, role: &str) -> String {
     service.get(&format!("/jobs/{id}/logs?tail=1000&stream=out&role={role}")).text
 }
 
-/// No process of the job is left on any node.
-fn is_gone(id: &str) {
-    let left = || processes(id).into_iter().map(|process| process.command_line).collect::<Vec<_>>();
-    until(&format!("the end of {:?}", left()), Duration::from_secs(20), || left().is_empty());
-}
-
-fn has_python(service: &Service) -> bool {
-    service.sandbox.login("sinfo --version").contains("22.05")
-}
-
 #[test]
 fn copies_behind_haproxy_answer_an_evaluation_to_its_end() {
     let service = Service::start();
-    if !has_python(&service) {
+    if !are_installed(&service) {
         return;
     }
     let id = service.submit(&evaluation(200));
@@ -87,7 +78,7 @@ fn kill(id: &str, text: &str, variable: &str) {
 #[test]
 fn a_copy_that_is_killed_starts_again_and_the_evaluation_goes_on() {
     let service = Service::start();
-    if !has_python(&service) {
+    if !are_installed(&service) {
         return;
     }
     let mut job = evaluation(400);
@@ -107,7 +98,7 @@ fn a_copy_that_is_killed_starts_again_and_the_evaluation_goes_on() {
 #[test]
 fn an_evaluation_ends_with_haproxy_and_says_so() {
     let service = Service::start();
-    if !has_python(&service) {
+    if !are_installed(&service) {
         return;
     }
     let id = service.submit(&evaluation(100_000));

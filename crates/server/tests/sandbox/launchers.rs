@@ -39,13 +39,13 @@ fn log(service: &Service, id: &str) -> String {
 }
 
 /// No process of the job is left. The nodes share this machine's processes.
-fn is_gone(id: &str) {
+pub(crate) fn is_gone(id: &str) {
     let left = || processes(id).into_iter().map(|process| process.command_line).collect::<Vec<_>>();
     until(&format!("the end of {:?}", left()), Duration::from_secs(20), || left().is_empty());
 }
 
 /// Whether the machines have the packages.
-fn are_installed(service: &Service) -> bool {
+pub(crate) fn are_installed(service: &Service) -> bool {
     service.sandbox.login("sinfo --version").contains("22.05")
 }
 
