@@ -6,11 +6,14 @@ use std::{
     process::{Command, Stdio},
 };
 
-use remote::{BatchScript, OnWarning, script::BEGIN_MARK};
+use remote::{BatchScript, Kind, OnWarning, script::BEGIN_MARK};
 use slurm::RunTime;
 use test_case::test_case;
 
-use crate::node::{Node, on_nodes, stderr};
+use crate::{
+    components::table,
+    node::{Node, on_nodes, stderr},
+};
 
 fn limited(node: &Node, seconds: u32, argv: &[&str]) -> BatchScript {
     BatchScript { soft_timeout: RunTime::from_seconds(seconds), ..node.script(argv) }
@@ -226,4 +229,16 @@ fn no_results_are_no_reason_to_fail() {
     let output = node.run(&node.script(&["true"]), 42, 0);
     assert_eq!((output.status.code(), stderr(&output)), (Some(0), String::new()));
     assert_eq!(node.read("state/status_from"), "run 0\n\n");
+}
+
+#[test]
+fn a_limit_that_comes_while_services_end_does_not_change_what_has_succeeded() {
+    let node = Node::new();
+    let serve = "trap 'sleep 4; exit 0' TERM; touch $SITE/serves; while :; do sleep 0.1; done";
+    let score = "until [ -e $SITE/serves ]; do sleep 0.1; done";
+    let table = table(&node, &[("model", Kind::Service, serve), ("score", Kind::Step, score)]);
+    let script = BatchScript { soft_timeout: RunTime::from_seconds(3), ..table };
+    let output = node.run(&script, 42, 0);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(!node.has("state/limited") && !node.has("state/requeued"), "{}", stderr(&output));
 }
