@@ -4,6 +4,8 @@ import concurrent.futures
 import json
 import os
 import threading
+import time
+import urllib.error
 import urllib.request
 
 RESULTS = os.path.join(os.environ["TAO_API_RESULTS_DIR"], os.environ["TAO_API_JOB_ID"])
@@ -14,8 +16,17 @@ lock = threading.Lock()
 def ask(url, question):
     body = json.dumps({"model": "tiny", "messages": [{"role": "user", "content": question}]}).encode()
     request = urllib.request.Request(url + "/v1/chat/completions", body, {"Content-Type": "application/json"})
-    with urllib.request.urlopen(request, timeout=600) as answer:
-        return json.load(answer)
+    for tries in range(30):
+        try:
+            with urllib.request.urlopen(request, timeout=600) as answer:
+                return json.load(answer)
+        except urllib.error.HTTPError:
+            raise
+        except OSError as error:
+            # As evaluators do: a server that is gone may come back.
+            print(error, flush=True)
+            time.sleep(1)
+    raise OSError(f"{url} does not answer")
 
 
 def evaluate(question):
