@@ -27,7 +27,7 @@ BEYOND_PATTERNS = (
     "/connect_timeout", "/poll_min", "/poll_max", "/resources/gpus_per_node", "/specs", "/docker_env_vars/",
     "/resources/exclude", "/resources/nodelist", "/exclude", "/nodelist", "/backend_details/begin", "/backend_details/deadline",
     "/resources/constraint", "/constraint", "/files/", "/array", "/results/", "/tasks",
-    "/needs/", "/restart/exit_codes",
+    "/progress/file", "/needs/", "/restart/exit_codes",
 )
 # Problems that depend on earlier requests.
 BEYOND_REQUESTS = {"id_conflict", "idempotency_key_reused", "cluster_changed"}

@@ -71,7 +71,7 @@ fn job_log(of: &LogOf, places: &ResultPlaces) -> Option<JobLog> {
     })
 }
 
-/// The results in what was found of [`result_parts`].
+/// The results in what was found of the parts.
 pub fn read_results(rules: &[ResultRule], places: &ResultPlaces, found: &[PartFound]) -> Vec<TaskResult> {
     let parts = result_parts(rules, places);
     let mut left = RESULT_BYTES;

@@ -155,6 +155,27 @@ fn a_service_that_no_longer_answers_ends_the_job() {
 }
 
 #[test]
+fn a_service_that_ends_just_after_a_step_has_failed_is_the_cause() {
+    let node = Node::new();
+    // Its end is seen a moment after that of the step, which has lost its connection.
+    let serve = "touch $SITE/up; until [ -e $SITE/lost ]; do sleep 0.1; done; sleep 0.5; exit 9";
+    let rules = rules(Probe::File(node.path("up")));
+    let output = node.run(&job(&node, rules, serve, "touch $SITE/lost; exit 1"), 42, 0);
+    is_code(&output, 9);
+    says(&output, "the service model has ended with code 9; the others are terminated");
+    assert_eq!(record(&node), ["service model", "score 1", "model 9"]);
+}
+
+#[test]
+fn a_step_that_fails_beside_a_service_that_works_is_the_cause() {
+    let node = Node::new();
+    let rules = rules(Probe::File(node.path("up")));
+    let output = node.run(&job(&node, rules, "touch $SITE/up; sleep 600", "exit 7"), 42, 0);
+    is_code(&output, 7);
+    assert_eq!(record(&node)[..2], ["step score", "score 7"]);
+}
+
+#[test]
 fn a_service_that_may_starts_again_and_the_steps_go_on() {
     let node = Node::new();
     let serve = "echo start >>$SITE/starts; if [ $(wc -l <$SITE/starts) = 1 ]; then \

@@ -27,20 +27,21 @@ _tao_pause() {
         kill -USR1 "${_tao_programs[place]}" 2>/dev/null
       fi
     fi
-    # A minute after a program was asked to end, srun ends it, and kills it after 75 s.
+    # When the patience with a program that was asked to end is over, srun ends it, and kills it after 15 s more.
     if [ "$_tao_asked" = "${_tao_serves[place]}" ] && ((_tao_time >= _tao_press_at)); then
-      if ((_tao_time - _tao_asked_at >= 75)); then signal=KILL; fi
+      if ((_tao_time >= _tao_kill_from)); then signal=KILL; fi
       kill -s "$signal" "${_tao_programs[place]}" 2>/dev/null
     fi
   done
   if ((_tao_time >= _tao_press_at)); then _tao_press_at=$((_tao_time + 15)); fi
 }
 # Asks the running steps (0), their aids (1), proxies (2) or services (3) to end. srun would kill its step on SIGTERM; with scancel the programs
-# can save their work. The check avoids another job, if a controller that has lost its state has given the id again; scancel would
-# have to list all jobs to compare a name.
+# can save their work, within a minute. Proxies and services have none to save, and some hang: they have eight seconds. The check avoids
+# another job, if a controller that has lost its state has given the id again; scancel would have to list all jobs to compare a name.
 _tao_ask_to_end() {
-  local place step some=() others=0
+  local place step some=() others=0 patience=60
   if [ "$_tao_asked" = "$1" ]; then return; fi
+  if (($1 > 1)); then patience=8; fi
   _tao_asked=$1
   for place in "${!_tao_programs[@]}"; do
     if ((_tao_serves[place] != $1)); then
@@ -55,7 +56,7 @@ _tao_ask_to_end() {
   if ((${#_tao_programs[@]} && ${#some[@]})) && [[ $(_tao_show 30) == *' JobState=RUNNING '* ]]; then
     timeout 30 scancel --signal=TERM "${some[@]}" >&2 </dev/null
   fi
-  _tao_asked_at=$(_tao_now) _tao_press_at=$((_tao_asked_at + 60))
+  _tao_press_at=$(($(_tao_now) + patience)) _tao_kill_from=$((_tao_press_at + 15))
 }
 
 # The step that was added last may fail: those after it begin in any case, and the job ends with its code then.
@@ -123,15 +124,18 @@ _tao_fail() {
 }
 # A component ($1) has ended: the job goes on, or ends with it.
 _tao_take_end() {
+  local end=$_tao_end
   if ((_tao_serves[$1])); then
     if ((_tao_watches)) && _tao_start_again "$1"; then return; fi
-    if ((!_tao_end)); then _tao_end=114; fi
+    if ((!end)); then end=114; fi
   elif ((_tao_end && _tao_tolerated[$1])); then
     echo "tao-slurm: the step ${_tao_names[$1]} has ended with code $_tao_end; the job goes on" >&2
     ((_tao_late = _tao_late ? _tao_late : _tao_end))
     return
+  elif ((end && _tao_watches)); then
+    _tao_find_cause
   fi
-  if ((_tao_end)); then _tao_fail "$1" "$_tao_end" "has ended with code $_tao_end"; fi
+  if ((end)); then _tao_fail "$1" "$end" "has ended with code $end"; fi
 }
 # Looks at each program. Fails if the job ends: a step has failed, a service has ended, or a signal or limit has come.
 _tao_look() {

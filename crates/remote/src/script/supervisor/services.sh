@@ -91,6 +91,23 @@ _tao_start_again() {
   _tao_reset "$1"
   _tao_start "$1"
 }
+# A step that failed may have lost a service, whose end srun tells some seconds later. Then the job ends with that.
+_tao_find_cause() {
+  local place tries serve=1
+  for ((tries = 0; serve && tries < 25; tries++)); do
+    serve=0
+    for place in "${!_tao_programs[@]}"; do
+      if ((_tao_serves[place] < 2 || _tao_again[place] < _tao_most_again[place])); then continue; fi
+      serve=1
+      if ! kill -0 "${_tao_programs[place]}" 2>/dev/null; then
+        _tao_reap "$place"
+        _tao_take_end "$place"
+        return
+      fi
+    done
+    if ((serve)); then read -r -t 0.2 -u "$_tao_never"; fi
+  done
+}
 # Takes the answer of a service ($1) to its probe. $2: the code of the probe, $3: now.
 _tao_hear() {
   local name=${_tao_names[$1]}
