@@ -28,6 +28,8 @@ BEYOND_PATTERNS = (
     "/resources/exclude", "/resources/nodelist", "/exclude", "/nodelist", "/backend_details/begin", "/backend_details/deadline",
     "/resources/constraint", "/constraint", "/files/", "/array", "/results/", "/tasks",
     "/progress/file", "/needs/", "/restart/exit_codes",
+    # Of steps and services.
+    "/env/", "/secret_env/", "/node_env/", "/ready",
 )
 # Problems that depend on earlier requests.
 BEYOND_REQUESTS = {"id_conflict", "idempotency_key_reused", "cluster_changed"}
@@ -155,6 +157,9 @@ def is_beyond(error):
         # A job of a pipeline: the rest is as of a job alone.
         _, slash, rest = where[len("/jobs/"):].partition("/")
         where = slash + rest
+    if where.startswith(("/steps/", "/services/")) and where.count("/") > 2:
+        # A field of a step or a service is as the job's.
+        where = "/" + where.split("/", 3)[3]
     if code in ("required", "unknown_field"):
         return where == "" or where.startswith(NEEDED)
     return code in BEYOND_SCHEMAS or code in ("invalid", "out_of_range") and where.startswith(BEYOND_PATTERNS)

@@ -92,6 +92,7 @@ pub struct BalanceRequest {
 #[serde(deny_unknown_fields)]
 pub struct ReadyRequest {
     /// The path of a page at its port, such as `/health`.
+    #[schema(pattern = "^/[!-~]*$")]
     pub http: Option<String>,
     /// The status of that page. Default: 200.
     #[schema(minimum = 100, maximum = 599)]
@@ -111,6 +112,7 @@ pub struct ReadyRequest {
     #[schema(minimum = 1, maximum = 3600)]
     pub probe_seconds: Option<u32>,
     /// The minutes in which it must be ready; then the job ends. Default: 30.
+    #[schema(minimum = 0.01, maximum = 10_080)]
     pub timeout_minutes: Option<f64>,
 }
 

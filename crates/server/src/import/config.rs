@@ -1,5 +1,7 @@
 //! A configuration as Hydra composes it: the named defaults, the file, what the command line changes, and references between values.
 
+use std::fmt::Display;
+
 use anyhow::{anyhow, bail};
 use serde_json::{Map, Value};
 
@@ -10,12 +12,18 @@ const DEEPEST: usize = 10;
 /// Hydra's mark of a value that has to be given.
 const MISSING: &str = "???";
 
-/// The whole configuration. References are resolved when a value is read.
-pub(super) struct Config(Value);
+/// The value of a variable on this machine.
+pub(crate) type Host<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-impl Config {
-    /// `changes`: values by their dotted paths.
-    pub(super) fn compose(file: Value, changes: &[(String, Value)]) -> anyhow::Result<Self> {
+/// The whole configuration. References are resolved when a value is read.
+pub(super) struct Config<'a> {
+    whole: Value,
+    pub(super) host: Host<'a>,
+}
+
+impl<'a> Config<'a> {
+    /// `changes`: values by their dotted paths, in which a number is a place in a list.
+    pub(super) fn compose(file: Value, changes: &[(String, Value)], host: Host<'a>) -> anyhow::Result<Self> {
         let mut whole = Value::Object(Map::new());
         let defaults = file.get("defaults").and_then(Value::as_array).cloned().unwrap_or_default();
         for default in &defaults {
@@ -42,23 +50,23 @@ impl Config {
                 _ => None,
             };
             let value = value.ok_or_else(|| anyhow!("the default `{group}: {name}` is not known here"))?;
-            put(&mut whole, if place.is_empty() { group } else { place }, value);
+            put(&mut whole, if place.is_empty() { group } else { place }, value)?;
         }
         let mut file = file;
         file.as_object_mut().and_then(|fields| fields.remove("defaults"));
         merge(&mut whole, file);
         for (path, value) in changes {
-            put(&mut whole, path.trim_start_matches('+'), value.clone());
+            put(&mut whole, path.trim_start_matches('+'), value.clone())?;
         }
-        Ok(Self(whole))
+        Ok(Self { whole, host })
     }
 
     /// The value at a dotted path, with all references in it resolved. `None` if it is missing, null or has to be given.
     pub(super) fn get(&self, path: &str) -> anyhow::Result<Option<Value>> {
-        match at(&self.0, path) {
+        match at(&self.whole, path) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::String(text)) if text == MISSING => Ok(None),
-            Some(value) => self.resolved(value, section(path), 0).map(Some),
+            Some(value) => self.resolved(value, path, 0).map(Some),
         }
     }
 
@@ -90,29 +98,32 @@ impl Config {
 
     /// The names of the fields, whatever their values are.
     pub(super) fn keys(&self, path: &str) -> Vec<String> {
-        at(&self.0, path)
+        at(&self.whole, path)
             .and_then(Value::as_object)
             .map(|fields| fields.keys().cloned().collect())
             .unwrap_or_default()
     }
 
-    /// `section`: the deployment that the value is of. There `deployment.port` means its own port.
-    fn resolved(&self, value: &Value, section: &str, depth: usize) -> anyhow::Result<Value> {
+    /// `path`: the place of the value. In an auxiliary deployment, `deployment.port` means its own port.
+    fn resolved(&self, value: &Value, path: &str, depth: usize) -> anyhow::Result<Value> {
+        let inner = |key: &dyn Display, one| self.resolved(one, &format!("{path}.{key}"), depth);
         Ok(match value {
-            Value::String(text) => self.resolved_text(text, section, depth)?,
+            Value::String(text) if text == MISSING => {
+                bail!("`{path}` is not set; set it in the file or with `-o {path}=…`")
+            }
+            Value::String(text) => self.resolved_text(text, path, depth)?,
             Value::Array(list) => Value::Array(
-                list.iter().map(|one| self.resolved(one, section, depth)).collect::<Result<_, _>>()?,
+                list.iter().enumerate().map(|(place, one)| inner(&place, one)).collect::<Result<_, _>>()?,
             ),
             Value::Object(fields) => {
-                let resolved =
-                    fields.iter().map(|(key, one)| Ok((key.clone(), self.resolved(one, section, depth)?)));
+                let resolved = fields.iter().map(|(key, one)| Ok((key.clone(), inner(key, one)?)));
                 Value::Object(resolved.collect::<anyhow::Result<_>>()?)
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
         })
     }
 
-    fn resolved_text(&self, text: &str, section: &str, depth: usize) -> anyhow::Result<Value> {
+    fn resolved_text(&self, text: &str, path: &str, depth: usize) -> anyhow::Result<Value> {
         if depth > DEEPEST {
             bail!("the references in `{text}` refer to each other without end");
         }
@@ -121,58 +132,86 @@ impl Config {
             return Ok(text.replace("\\${", "${").into());
         };
         let Some((reference, after)) = rest.split_once('}') else { return Ok(text.into()) };
-        let value = self.referred(reference, section, depth + 1)?;
+        let value = self.referred(reference, path, depth + 1)?;
         if before.is_empty() && after.is_empty() {
             return Ok(value);
         }
         let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        let after = self.resolved_text(after, section, depth)?;
+        let after = self.resolved_text(after, path, depth)?;
         Ok(format!("{before}{value}{}", after.as_str().unwrap_or_default()).into())
     }
 
-    fn referred(&self, reference: &str, section: &str, depth: usize) -> anyhow::Result<Value> {
-        if let Some(name) = reference.strip_prefix("oc.env:") {
-            bail!("a value comes from the variable {name} of the environment; give it with `-o PATH=VALUE`");
+    /// What a reference in the value at this path refers to.
+    fn referred(&self, reference: &str, path: &str, depth: usize) -> anyhow::Result<Value> {
+        if let Some(variable) = reference.strip_prefix("oc.env:") {
+            let (name, otherwise) = variable
+                .split_once(',')
+                .map_or((variable, None), |(name, otherwise)| (name, Some(otherwise)));
+            let value = (self.host)(name.trim()).or(otherwise.map(|text| text.trim().to_owned()));
+            let missing = || {
+                anyhow!(
+                    "`{path}` needs the variable {name} of the environment; set it, or give `-o {path}=…`"
+                )
+            };
+            return Ok(value.ok_or_else(missing)?.into());
         }
         if let Some(choices) = reference.strip_prefix("select_not_null:") {
-            let (path, otherwise) = choices.split_once(',').unwrap_or((choices, ""));
-            let found = self.scoped(path.trim(), section).filter(|value| !value.is_null());
-            return match found.filter(|value| value.as_str() != Some(MISSING)) {
-                Some(value) => self.resolved(value, section, depth),
+            let (choice, otherwise) = choices.split_once(',').unwrap_or((choices, ""));
+            let found = self.scoped(choice.trim(), path).filter(|(_, value)| !value.is_null());
+            return match found.filter(|(_, value)| value.as_str() != Some(MISSING)) {
+                Some((place, value)) => self.resolved(value, &place, depth),
                 None => Ok(otherwise.trim().into()),
             };
         }
-        match self.scoped(reference.trim(), section) {
-            Some(Value::String(text)) if text == MISSING => {
-                bail!("`{reference}` is not set; set it in the file or with `-o {reference}=…`")
-            }
-            Some(value) => self.resolved(value, section, depth),
+        match self.scoped(reference.trim(), path) {
+            Some((place, value)) => self.resolved(value, &place, depth),
             None => bail!("`${{{reference}}}` refers to nothing"),
         }
     }
 
-    fn scoped(&self, path: &str, section: &str) -> Option<&Value> {
-        let own = path.strip_prefix("deployment.").filter(|_| !section.is_empty());
-        own.and_then(|rest| at(&self.0, &format!("{section}.{rest}"))).or_else(|| at(&self.0, path))
+    /// The value that a reference names, and its place. `from`: the place of the reference.
+    fn scoped(&self, path: &str, from: &str) -> Option<(String, &Value)> {
+        let own = path
+            .strip_prefix("deployment.")
+            .zip(section(from))
+            .map(|(rest, section)| format!("{section}.{rest}"));
+        let find = |path: String| at(&self.whole, &path).map(|value| (path, value));
+        own.and_then(find).or_else(|| find(path.to_owned()))
     }
 }
 
 /// The section of a path in an auxiliary deployment, such as `auxiliary_deployments.judge`.
-fn section(path: &str) -> &str {
+fn section(path: &str) -> Option<&str> {
     let end = path.match_indices('.').nth(1).map_or(path.len(), |(end, _)| end);
-    path.get(..end).filter(|section| section.starts_with("auxiliary_deployments.")).unwrap_or_default()
+    path.get(..end).filter(|section| section.starts_with("auxiliary_deployments."))
 }
 
 fn at<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
-    path.split('.').try_fold(value, |value, key| value.get(key))
+    path.split('.').try_fold(value, |value, key| match value {
+        Value::Array(list) => list.get(key.parse::<usize>().ok()?),
+        other => other.get(key),
+    })
 }
 
 /// Merges a value at a dotted path into the whole.
-fn put(whole: &mut Value, path: &str, value: Value) {
-    let nested = path
-        .rsplit('.')
-        .fold(value, |inner, key| Value::Object([(key.to_owned(), inner)].into_iter().collect()));
-    merge(whole, nested);
+fn put(whole: &mut Value, path: &str, value: Value) -> anyhow::Result<()> {
+    let mut place = whole;
+    for key in path.split('.') {
+        if let Value::Array(list) = place {
+            let count = list.len();
+            let one = key.parse::<usize>().ok().and_then(|number| list.get_mut(number));
+            place = one
+                .ok_or_else(|| anyhow!("`{path}`: {key} is no place in a list of {count}; the first is 0"))?;
+            continue;
+        }
+        if !place.is_object() {
+            *place = Value::Object(Map::new());
+        }
+        let Some(fields) = place.as_object_mut() else { bail!("`{path}` is nowhere") };
+        place = fields.entry(key).or_insert(Value::Null);
+    }
+    merge(place, value);
+    Ok(())
 }
 
 #[cfg(test)]
@@ -181,8 +220,12 @@ mod tests {
 
     use super::*;
 
-    fn config(file: Value) -> Config {
-        Config::compose(file, &[("execution.account".to_owned(), "ml".into())]).unwrap()
+    fn host(name: &str) -> Option<String> {
+        (name == "USER").then(|| "ada".to_owned())
+    }
+
+    fn config(file: Value) -> Config<'static> {
+        Config::compose(file, &[("execution.account".to_owned(), "ml".into())], &host).unwrap()
     }
 
     #[test]
@@ -214,19 +257,39 @@ mod tests {
     #[test]
     fn what_is_missing_or_refers_to_nothing_is_named() {
         let config = config(json!({
-            "a": "???", "b": "${c.d}", "e": "${a}", "f": "${g}", "g": "${f}", "h": "${oc.env:USER}",
+            "a": "???", "b": "${c.d}", "e": "${a}", "f": "${g}", "g": "${f}", "h": "${oc.env:HOSTNAME}", "i": [{"url": "???"}],
         }));
         for (path, part) in [
             ("a", "`a` is not set; set it in the file or with `-o a=…`"),
             ("b", "`${c.d}` refers to nothing"),
             ("e", "`a` is not set"),
             ("f", "without end"),
-            ("h", "the variable USER of the environment"),
+            ("h", "`h` needs the variable HOSTNAME of the environment"),
+            ("i", "`i.0.url` is not set; set it in the file or with `-o i.0.url=…`"),
         ] {
             let error = config.needed(path).unwrap_err().to_string();
             assert!(error.contains(part), "{path}: {error}");
         }
-        let odd = Config::compose(json!({"defaults": [{"deployment": "tgi"}]}), &[]);
+        let odd = Config::compose(json!({"defaults": [{"deployment": "tgi"}]}), &[], &host);
         assert_eq!(odd.err().unwrap().to_string(), "the default `deployment: tgi` is not known here");
+    }
+
+    #[test]
+    fn a_value_may_come_from_the_environment() {
+        let config = config(json!({"a": "/home/${oc.env:USER}", "b": "${oc.env:OTHER, none}"}));
+        assert_eq!(config.needed("a").unwrap(), "/home/ada");
+        assert_eq!(config.needed("b").unwrap(), "none");
+    }
+
+    #[test]
+    fn a_number_in_a_path_is_a_place_in_a_list() {
+        let file = || json!({"tasks": [{"url": "???"}, {"url": "b"}]});
+        let changes = |path: &str| [(path.to_owned(), Value::from("c"))];
+        let config = Config::compose(file(), &changes("tasks.0.url"), &host).unwrap();
+        assert_eq!(config.get("tasks").unwrap(), Some(json!([{"url": "c"}, {"url": "b"}])));
+        for path in ["tasks.2.url", "tasks.first.url"] {
+            let error = Config::compose(file(), &changes(path), &host).err().unwrap().to_string();
+            assert!(error.contains("is no place in a list of 2"), "{error}");
+        }
     }
 }

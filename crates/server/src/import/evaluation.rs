@@ -38,7 +38,7 @@ pub(super) fn program_name(text: &str) -> String {
 }
 
 /// The evaluations of the configuration. One that occurs again has a number.
-pub(super) fn evaluations(config: &Config) -> anyhow::Result<Vec<Evaluation>> {
+pub(super) fn evaluations(config: &Config<'_>) -> anyhow::Result<Vec<Evaluation>> {
     let tasks = config.get("evaluation.tasks")?;
     let mut found: Vec<Evaluation> = Vec::new();
     for (place, task) in tasks.iter().flat_map(|tasks| tasks.as_array().into_iter().flatten()).enumerate() {
@@ -61,14 +61,14 @@ pub(super) fn evaluations(config: &Config) -> anyhow::Result<Vec<Evaluation>> {
 
 impl Evaluation {
     /// A value of the task itself, or of all.
-    pub(super) fn own(&self, config: &Config, key: &str) -> anyhow::Result<Option<Value>> {
+    pub(super) fn own(&self, config: &Config<'_>, key: &str) -> anyhow::Result<Option<Value>> {
         let tasks = config.get("evaluation.tasks")?;
         let own = tasks.as_ref().and_then(|tasks| tasks.get(self.place)?.get(key).cloned());
         Ok(own.filter(|value| !value.is_null()).or(config.get(&format!("evaluation.{key}"))?))
     }
 
     /// The type of its endpoint, if the file has it.
-    pub(super) fn kind(&self, config: &Config) -> anyhow::Result<Option<String>> {
+    pub(super) fn kind(&self, config: &Config<'_>) -> anyhow::Result<Option<String>> {
         let own = self.own(config, "endpoint_type")?;
         let inner = self.own(config, "nemo_evaluator_config")?;
         let inner = inner.as_ref().and_then(|inner| inner.pointer("/target/api_endpoint/type").cloned());
@@ -76,7 +76,11 @@ impl Evaluation {
     }
 
     /// The configuration of the evaluator. `servers`: the names of the services, and where each is in the configuration.
-    pub(super) fn document(&self, config: &Config, servers: &[(String, String)]) -> anyhow::Result<Value> {
+    pub(super) fn document(
+        &self,
+        config: &Config<'_>,
+        servers: &[(String, String)],
+    ) -> anyhow::Result<Value> {
         let mut document = Value::Object(config.fields("evaluation.nemo_evaluator_config")?);
         let tasks = config.get("evaluation.tasks")?;
         let own =
@@ -118,7 +122,11 @@ impl Evaluation {
     }
 
     /// The script of the step.
-    pub(super) fn command(&self, config: &Config, servers: &[(String, String)]) -> anyhow::Result<String> {
+    pub(super) fn command(
+        &self,
+        config: &Config<'_>,
+        servers: &[(String, String)],
+    ) -> anyhow::Result<String> {
         let name = &self.name;
         let mut text = format!(
             "results=$TAO_API_RESULTS_DIR/$TAO_API_JOB_ID/{name}\nmkdir -p \"$results\"\ncd \"$results\"\nsed -e \"s|{RESULTS}|$results|g\""
@@ -148,7 +156,7 @@ impl Evaluation {
 }
 
 /// Puts the addresses and the model of an auxiliary deployment in the place of references to them.
-fn refer(value: &mut Value, config: &Config, name: &str, at: &str) -> anyhow::Result<()> {
+fn refer(value: &mut Value, config: &Config<'_>, name: &str, at: &str) -> anyhow::Result<()> {
     match value {
         Value::String(text) => {
             let Some((_, rest)) = text.split_once(&format!("{at}.")) else { return Ok(()) };

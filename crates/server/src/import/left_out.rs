@@ -26,10 +26,10 @@ const READ: [&str; 18] = [
     "n_tasks",
 ];
 
-/// What the request does not have, or has otherwise. `shares_time`: all evaluations are steps of one job.
+/// What the request does not have, or has otherwise. `one_job`: all evaluations are steps of it.
 pub(super) fn left_out(
-    config: &Config,
-    shares_time: bool,
+    config: &Config<'_>,
+    one_job: bool,
     all: &[Evaluation],
 ) -> anyhow::Result<Vec<String>> {
     let mut left_out = Vec::new();
@@ -39,7 +39,7 @@ pub(super) fn left_out(
             one.task
         ));
     }
-    if shares_time && all.len() > 1 {
+    if one_job && all.len() > 1 {
         left_out.push(
             "execution.walltime: it is for all tasks together; after a time limit the job begins with the first one again".to_owned(),
         );
@@ -57,18 +57,16 @@ pub(super) fn left_out(
             left_out.push(format!("{key}: an earlier name; use evaluation.nemo_evaluator_config"));
         }
     }
-    if config.get("execution.auto_export")?.is_some() {
-        left_out.push(
-            "execution.auto_export: the results are not exported; add a job that needs the others and finds them in $NEEDS_<NAME>_DIR"
-                .to_owned(),
-        );
+    if one_job && config.get("execution.auto_export")?.is_some() {
+        left_out
+            .push("execution.auto_export: only a pipeline has a job that exports; use --pipeline".to_owned());
     }
     if !config.fields("execution.env_vars")?.is_empty() {
         left_out.push(
             "execution.env_vars: the launcher no longer reads it; use env_vars of the deployment and of the evaluation".to_owned(),
         );
     }
-    for key in config.fields("execution")?.keys() {
+    for key in &config.keys("execution") {
         let known = READ.contains(&key.as_str())
             || ELSEWHERE.contains(&key.as_str())
             || key == "evaluation_gpu_visible";

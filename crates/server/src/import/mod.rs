@@ -3,6 +3,7 @@
 mod config;
 mod deployments;
 mod evaluation;
+mod export;
 mod left_out;
 mod merge;
 mod nemo_evaluator;

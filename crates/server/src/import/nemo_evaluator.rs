@@ -6,8 +6,9 @@ use anyhow::{anyhow, bail};
 use serde_json::{Map, Value, json};
 
 use super::{
-    config::Config,
+    config::{Config, Host},
     evaluation::{Evaluation, evaluations, program_name},
+    export::{destinations, export},
     left_out::left_out,
     variables::Variables,
 };
@@ -29,7 +30,7 @@ pub(crate) struct Options<'a> {
     /// The image of all evaluations, or of one.
     pub(crate) images: Vec<(Option<String>, String)>,
     /// The value of a variable on this machine.
-    pub(crate) host: &'a dyn Fn(&str) -> Option<String>,
+    pub(crate) host: Host<'a>,
 }
 
 /// A request, and what of the configuration is not in it.
@@ -45,7 +46,7 @@ const OF_BACKEND: [&str; 5] = ["qos", "reservation", "nice", "begin", "deadline"
 
 /// The request for a configuration.
 pub(crate) fn nemo_evaluator(file: Value, options: &Options<'_>) -> anyhow::Result<Imported> {
-    let config = Config::compose(file, &options.changes)?;
+    let config = Config::compose(file, &options.changes, options.host)?;
     match config.text("execution.type")?.as_deref() {
         Some("slurm") => {}
         other => bail!(
@@ -67,15 +68,22 @@ pub(crate) fn nemo_evaluator(file: Value, options: &Options<'_>) -> anyhow::Resu
     let request = match options.form {
         Form::Job => import.job(&all)?,
         Form::Pipeline => {
-            let jobs = all.iter().map(|one| Ok((one.name.clone(), import.job(std::slice::from_ref(one))?)));
-            json!({"name": import.name(&all)?, "jobs": jobs.collect::<anyhow::Result<Map<_, _>>>()?})
+            let (mut jobs, destinations) = (Map::new(), destinations(&config)?);
+            for one in &all {
+                jobs.insert(one.name.clone(), import.job(std::slice::from_ref(one))?);
+                if !destinations.is_empty() {
+                    let job = export(&config, one, &destinations, import.backend()?)?;
+                    jobs.insert(format!("export-{}", one.name), job);
+                }
+            }
+            json!({"name": import.name(&all)?, "jobs": jobs})
         }
     };
     Ok(Imported { request, left_out: left_out(&config, options.form == Form::Job, &all)? })
 }
 
 struct Import<'a> {
-    config: &'a Config,
+    config: &'a Config<'a>,
     options: &'a Options<'a>,
 }
 
@@ -235,12 +243,12 @@ impl Import<'_> {
         step.insert("container".to_owned(), self.container(mounts, "execution.mounts.evaluation")?);
         let mut read = self.variables(&["evaluation.env_vars".to_owned()])?;
         for (name, value) in variables {
-            read.add(&name, &value, self.options.host)?;
+            read.add(&name, &value, config.host)?;
         }
         // The launcher takes the key of an endpoint from a variable of its name.
         let key = config.text("target.api_endpoint.api_key_name")?;
         if let Some(key) = key.filter(|name| !name.starts_with('<') && !read.has(name)) {
-            read.add(&key, &format!("host:{key}").into(), self.options.host)?;
+            read.add(&key, &format!("host:{key}").into(), config.host)?;
         }
         read.put(&mut step);
         Ok(step.into())
@@ -249,11 +257,14 @@ impl Import<'_> {
     fn variables(&self, sections: &[String]) -> anyhow::Result<Variables> {
         let sections: Vec<String> =
             ["env_vars".to_owned()].into_iter().chain(sections.iter().cloned()).collect();
-        Variables::read(self.config, &sections, self.options.host)
+        Variables::read(self.config, &sections)
     }
 
     fn container(&self, mut mounts: Vec<String>, of_mounts: &str) -> anyhow::Result<Value> {
         for (outside, inside) in self.config.fields(of_mounts)? {
+            if !outside.starts_with('/') {
+                bail!("`{of_mounts}` has the relative path {outside}; give its absolute path on the cluster");
+            }
             mounts.push(format!("{outside}:{}", inside.as_str().unwrap_or(&outside)));
         }
         let home = self.config.get("execution.mounts.mount_home")?.and_then(|home| home.as_bool());

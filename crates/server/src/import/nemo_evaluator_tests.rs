@@ -35,14 +35,16 @@ fn the_example_becomes_its_requests(form: Form, file: &str) {
     assert_eq!(fs::read_to_string(path).unwrap(), text);
     let left_out: Vec<&str> = imported.left_out.iter().filter_map(|text| text.split(':').next()).collect();
     let of_all = ["gsm8k_cot_instruct", "AIME_2025"];
-    let of_form: &[&str] = if form == Form::Job { &["execution.walltime"] } else { &[] };
-    assert_eq!(left_out, [&of_all[..], of_form, &["execution.auto_export"]].concat());
+    let of_form: &[&str] =
+        if form == Form::Job { &["execution.walltime", "execution.auto_export"] } else { &[] };
+    assert_eq!(left_out, [&of_all[..], of_form].concat());
 }
 
 #[test_case("/execution/type", json!("local"), "the execution is `local`"; "another executor")]
 #[test_case("/execution/walltime", json!("4h"), "the time 4h must be hours, minutes and seconds"; "a time")]
 #[test_case("/execution/num_nodes", json!(3), "cannot be shared by 2 instances"; "nodes")]
 #[test_case("/execution/gres", json!("mps:50"), "`execution.gres` is mps:50"; "no gpus")]
+#[test_case("/execution/mounts", json!({"evaluation": {"./cache": "/cache"}}), "the relative path ./cache; give its absolute path"; "a relative path")]
 #[test_case("/execution/account", json!("???"), "`execution.account` is not set"; "no account")]
 #[test_case("/deployment/env_vars/HF_TOKEN", json!("host:OTHER"), "the variable OTHER, for HF_TOKEN, is not set here"; "a variable")]
 #[test_case("/deployment/env_vars/HF_TOKEN", json!("HF_TOKEN"), "without `lit:`, `host:` or `runtime:`"; "no prefix")]
@@ -78,6 +80,14 @@ fn a_judge_goes_with_any_deployment(kind: &str) {
     assert!(command.contains("org/j") && command.contains("--port 8001"), "{command}");
     assert_eq!(imported.request["resources"]["time_hours"], 24.0);
     assert_eq!(imported.request["steps"][0]["name"], "on-harness-mmlu-pro-instruct");
+}
+
+#[test]
+fn a_destination_is_no_text_for_a_shell() {
+    let mut file = example();
+    file["execution"]["auto_export"]["destinations"] = json!(["mlflow; rm -rf /"]);
+    let error = import(file, Form::Pipeline).unwrap_err().to_string();
+    assert!(error.contains("it must have names such as mlflow"), "{error}");
 }
 
 #[test]

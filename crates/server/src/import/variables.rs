@@ -3,7 +3,7 @@
 use anyhow::{anyhow, bail};
 use serde_json::{Map, Value};
 
-use super::config::Config;
+use super::config::{Config, Host};
 
 /// The variables of one program, as a request has them.
 #[derive(Debug, Default)]
@@ -14,29 +14,20 @@ pub(super) struct Variables {
 }
 
 impl Variables {
-    /// From these sections. Later ones override earlier ones. `host`: the values of variables on this machine.
-    pub(super) fn read(
-        config: &Config,
-        sections: &[String],
-        host: &dyn Fn(&str) -> Option<String>,
-    ) -> anyhow::Result<Self> {
+    /// From these sections. Later ones override earlier ones.
+    pub(super) fn read(config: &Config<'_>, sections: &[String]) -> anyhow::Result<Self> {
         let mut all = Map::new();
         for section in sections {
             all.extend(config.fields(section)?);
         }
         let mut variables = Self::default();
         for (name, value) in all {
-            variables.add(&name, &value, host)?;
+            variables.add(&name, &value, config.host)?;
         }
         Ok(variables)
     }
 
-    pub(super) fn add(
-        &mut self,
-        name: &str,
-        value: &Value,
-        host: &dyn Fn(&str) -> Option<String>,
-    ) -> anyhow::Result<()> {
+    pub(super) fn add(&mut self, name: &str, value: &Value, host: Host<'_>) -> anyhow::Result<()> {
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         match text.split_once(':') {
             Some(("lit", value)) => self.env.insert(name.to_owned(), value.into()),
@@ -50,7 +41,8 @@ impl Variables {
                 self.secret_env.insert(name.to_owned(), host(variable).ok_or_else(missing)?.into())
             }
             _ => bail!(
-                "the variable {name} has a value without `lit:`, `host:` or `runtime:`; say where it comes from"
+                "the variable {name} has a value without `lit:`, `host:` or `runtime:`; say where it comes from, or let the launcher's \
+                 `nel-migrate-config` do so"
             ),
         };
         Ok(())
