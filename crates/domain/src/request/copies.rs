@@ -84,7 +84,7 @@ fn through_haproxy(of_copies: &Ready) -> Ready {
 }
 
 /// A script that runs HAProxy in the foreground. It reads the names of nodes and the ports from the environment. Answers of models take long.
-/// A request to a copy that ends before it answers goes to another one, if the request fits into a buffer.
+/// A request to a copy that ends before it answers, or says that it is still loading (503), goes to another one, if it fits into a buffer.
 fn haproxy(service: &JobComponent, copies: &[JobComponent]) -> String {
     let ready = service.service.ready.as_ref().map(|ready| &ready.by);
     let mode = if matches!(ready, Some(ReadyBy::Tcp)) { "tcp" } else { "http" };
@@ -98,7 +98,7 @@ fn haproxy(service: &JobComponent, copies: &[JobComponent]) -> String {
         service.name
     );
     if mode == "http" {
-        text.push_str("    option http-buffer-request\n    retry-on conn-failure empty-response\n");
+        text.push_str("    option http-buffer-request\n    retry-on conn-failure empty-response 503\n");
     }
     if let Some(ReadyBy::Http { path, status, .. }) = ready {
         // Within single quotes only these end a word.
@@ -108,7 +108,7 @@ fn haproxy(service: &JobComponent, copies: &[JobComponent]) -> String {
             "    option httpchk\n    http-check send meth GET uri '{path}'\n    http-check expect status {status}\n"
         );
     }
-    text.push_str("    default-server check inter 5s downinter 1s fall 3 rise 1\n");
+    text.push_str("    default-server check inter 5s fastinter 1s downinter 1s fall 3 rise 1\n");
     for copy in copies {
         let variable = variable(&copy.name);
         let _ = writeln!(text, "    server {} \"${{{variable}_HOST}}:${{{variable}_PORT}}\"", copy.name);
@@ -182,11 +182,11 @@ listen model
     bind ":${PORT}"
     balance leastconn
     option http-buffer-request
-    retry-on conn-failure empty-response
+    retry-on conn-failure empty-response 503
     option httpchk
     http-check send meth GET uri '/health'
     http-check expect status 200
-    default-server check inter 5s downinter 1s fall 3 rise 1
+    default-server check inter 5s fastinter 1s downinter 1s fall 3 rise 1
     server model-0 "${MODEL_0_HOST}:${MODEL_0_PORT}"
     server model-1 "${MODEL_1_HOST}:${MODEL_1_PORT}"
 END

@@ -351,3 +351,13 @@ fn a_component_has_a_time_limit_of_its_own() {
     assert!(stderr(&output).contains("slow has reached its time limit of 1 s"), "{}", stderr(&output));
     assert_eq!(record(&node)[0], "step slow");
 }
+
+#[test]
+fn the_log_of_a_program_that_is_killed_has_its_own_words_alone() {
+    let node = Node::new();
+    let mut script = table(&node, &[("model", Kind::Step, "echo loading >&2; kill -KILL $$")]);
+    script.components[0].log = Log::Own;
+    let output = node.run(&script, 42, 0);
+    assert_eq!(output.status.code(), Some(137), "{}", stderr(&output));
+    assert_eq!(node.read("logs/job-1-42/model/0.err"), "loading\n");
+}

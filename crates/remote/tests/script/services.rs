@@ -193,6 +193,17 @@ fn a_service_that_may_starts_again_and_the_steps_go_on() {
 }
 
 #[test]
+fn a_service_that_ends_while_it_loads_starts_again_if_it_may() {
+    let node = Node::new();
+    let serve = "echo start >>$SITE/starts; if [ $(wc -l <$SITE/starts) = 1 ]; then exit 9; fi; touch $SITE/up; sleep 600";
+    let rules = ServiceRules { most_again: 1, ..rules(Probe::File(node.path("up"))) };
+    let output = node.run(&job(&node, rules, serve, "echo scored >$SITE/scored"), 42, 0);
+    is_code(&output, 0);
+    says(&output, "the service model has ended with code 9; it starts again, for time 1 of at most 1");
+    assert!(node.has("scored"));
+}
+
+#[test]
 fn a_service_that_hangs_is_ended_and_starts_again() {
     let node = Node::new();
     // It ignores SIGTERM, as a program that hangs in the kernel does.

@@ -90,6 +90,7 @@ _tao_start_again() {
   if [ -n "$_tao_cause" ]; then return; fi
   _tao_reset "$1"
   _tao_start "$1"
+  return 0
 }
 # A step that failed may have lost a service, whose end srun tells some seconds later. Then the job ends with that.
 _tao_find_cause() {

@@ -55,8 +55,9 @@ _tao_enter() {
     # By its number, a step is signaled without the others.
     --step) echo "${SLURM_STEP_ID-}" >"$1/step.$2" ;;
     --exec) exec "${@:4}" ;;
+    # bash itself would tell in the log of the program that a signal has ended it.
     --run)
-      "${@:4}"
+      { "${@:4}" 2>&9 9>&-; } 9>&2 2>/dev/null
       _tao_leave "$1" "$2" "$?"
       ;;
     *) export "${3?}" ;;

@@ -1,4 +1,5 @@
-"""A model server that speaks the part of OpenAI's protocol that an evaluation needs. It answers after it has loaded for LOADS seconds."""
+"""A model server that speaks the part of OpenAI's protocol that an evaluation needs. It answers after it has loaded for LOADS
+seconds, and not at all with DEAF."""
 
 import http.server
 import json
@@ -19,6 +20,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(text)
 
     def do_GET(self):
+        if "DEAF" in os.environ:
+            time.sleep(3600)
         self.answer({"data": [{"id": "tiny"}]})
 
     def do_POST(self):
