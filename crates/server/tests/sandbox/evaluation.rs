@@ -3,6 +3,8 @@
 //!
 //! The machines of Slurm 22.05 have the programs of the host. The root file system of 24.11 has no Python.
 
+mod nemo_evaluator;
+
 use std::process::Command;
 
 use serde_json::{Value, json};
