@@ -16,6 +16,7 @@ const TOOLS: &str = "/run/tao-slurm-sandbox/root/evaluation/bin";
 /// The countries that the model knows, and their capitals. It takes that of the last one for Lima.
 const CAPITALS: [(&str, &str); 4] =
     [("France", "Paris"), ("Italy", "Rome"), ("Japan", "Tokyo"), ("Cuba", "Havana")];
+/// So many that both copies answer.
 const QUESTIONS: usize = 100;
 
 /// The questions. Each is another one, because the evaluator asks none twice.
@@ -47,6 +48,7 @@ fn imported(service: &Service) -> (Value, String) {
     {
         job["files"][name] = json!({"text": text});
     }
+    job["resources"]["memory"] = "16G".into();
     job["progress"] = json!({"file": format!("{step}/progress"), "total": QUESTIONS});
     job["results"] = json!([{"name": "score", "regex": r"\|exact_match\|\S*\s*\|\s*([0-9.]+)\|", "component": step, "required": true}]);
     (job, step)
