@@ -26,7 +26,7 @@ sandbox_up() {
   users_make
   lustre_up
   paths_make
-  launchers_copy
+  environments_copy
   network_up
   hosts_write
   gpus_make
@@ -60,12 +60,15 @@ sandbox_install() {
   unlock
 }
 
-# Ray, Accelerate and DeepSpeed for the tests of launchers, if `ci/setup --test` has installed them: the nodes see this directory.
-launchers_copy() {
-  local source=$HERE/../../.tools/launchers copy=$SANDBOX_DIR/launchers
-  if [[ ! -e $source/installed ]] || cmp --silent "$source/installed" "$copy/installed"; then return; fi
-  rm -rf "$copy"
-  cp -al "$source" "$copy" 2>/dev/null || cp -a "$source" "$copy"
+# Python environments for the tests of launchers and of model servers, if `ci/setup --test` has installed them: the nodes see this directory.
+environments_copy() {
+  local name source copy
+  for name in launchers evaluation; do
+    source=$HERE/../../.tools/$name copy=$SANDBOX_DIR/$name
+    if [[ ! -e $source/installed ]] || cmp --silent "$source/installed" "$copy/installed"; then continue; fi
+    rm -rf "$copy"
+    cp -al "$source" "$copy" 2>/dev/null || cp -a "$source" "$copy"
+  done
 }
 
 # Concurrent commands would undo each other's work.

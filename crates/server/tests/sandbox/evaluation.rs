@@ -1,9 +1,10 @@
-//! Evaluations with model servers of their own, on a real Slurm and with a real `HAProxy`. The model is a stand-in: it speaks the protocol of
-//! model servers and answers at once.
+//! Evaluations with model servers of their own, on a real Slurm and with a real `HAProxy`. Where faults are injected the model is a stand-in:
+//! it speaks the protocol of model servers and answers at once. `nemo_evaluator` has a real server and a real evaluator.
 //!
 //! The machines of Slurm 22.05 have the programs of the host. The root file system of 24.11 has no Python.
 
 mod faults;
+mod nemo_evaluator;
 
 use serde_json::{Value, json};
 
@@ -31,7 +32,8 @@ fn evaluation(count: u32) -> Value {
         "files": {"server.py": {"text": SERVER}, "evaluate.py": {"text": EVALUATE}},
         "results": [{"name": "scores", "json_file": "scores.json", "required": true}],
         "progress": {"file": "progress", "total": count},
-        "resources": {"num_nodes": 3, "gpus_per_node": 0, "cpus_per_task": 1, "memory": "1G", "time_hours": 0.2},
+        // The sandbox ends a step that uses more memory than its job asks for.
+        "resources": {"num_nodes": 3, "gpus_per_node": 0, "cpus_per_task": 1, "memory": "4G", "time_hours": 0.2},
     })
 }
 
