@@ -66,7 +66,7 @@ async fn see(api: &TestApi, id: &str, tasks: &[(u32, SlurmState)]) {
 /// A step concludes the runs that are over: those that completed are done, those that were canceled are canceled, the others failed.
 async fn tend(api: &TestApi, id: &str) {
     let (now, dgx) = (domain::Clock::now(&*api.clock), "dgx".parse().unwrap());
-    let terms = LeaseTerms { duration: Duration::from_mins(1), limit: 10 };
+    let terms = LeaseTerms { duration: Duration::from_mins(1), limit: 10, only_stopped: false };
     let lease = api.store.acquire_due(&dgx, Lane::Follow, Uuid::from_u128(9), terms).await.unwrap();
     let job = lease.jobs.iter().find(|job| job.id.to_string() == id).unwrap().clone();
     let ended = api.store.ended_tasks(std::slice::from_ref(&job), 100).await.unwrap();

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// The next step of a due job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Step {
     /// Nothing is on the cluster: end the job in the database.
     EndLocally,

@@ -214,7 +214,7 @@ async fn the_jobs_of_a_random_graph_end_as_the_rules_say(pool: PgPool) {
         let mut token = 1;
         loop {
             token += 1;
-            let terms = LeaseTerms { duration: Duration::from_secs(30), limit: 100 };
+            let terms = LeaseTerms { duration: Duration::from_secs(30), limit: 100, only_stopped: false };
             let cluster = "dgx".parse().unwrap();
             let mut lease =
                 store.acquire_due(&cluster, Lane::Submit, Uuid::from_u128(token), terms).await.unwrap();

@@ -31,7 +31,7 @@ macro_rules! of_both {
 mod arrays;
 mod images;
 
-const TERMS: LeaseTerms = LeaseTerms { duration: LEASE, limit: 10 };
+const TERMS: LeaseTerms = LeaseTerms { duration: LEASE, limit: 10, only_stopped: false };
 
 /// A result of both stores.
 type Pair<T> = (T, T);

@@ -24,7 +24,7 @@ use crate::{
 };
 
 pub(crate) const NOW: Timestamp = DateTime::UNIX_EPOCH;
-pub(crate) const TERMS: LeaseTerms = LeaseTerms { duration: LEASE, limit: 10 };
+pub(crate) const TERMS: LeaseTerms = LeaseTerms { duration: LEASE, limit: 10, only_stopped: false };
 
 /// A job that was just accepted.
 pub(crate) async fn accepted(side: &impl Side) -> Job {

@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// After a removal that failed.
-const TRY_AGAIN: TimeDelta = TimeDelta::seconds(10);
+pub(super) const TRY_AGAIN: TimeDelta = TimeDelta::seconds(10);
 
 /// A job before and after a step that may have ended it.
 #[derive(Debug)]
@@ -60,9 +60,9 @@ impl Unsubmitted {
     }
 }
 
-/// Why a job cannot end yet.
+/// Why a job cannot end yet, or not go on in another way than with the attempt that it has queued ahead.
 #[derive(Debug, Clone, Copy)]
-enum CleanupBlocker {
+pub(super) enum CleanupBlocker {
     PendingCleanup(PendingCleanup),
     /// A Slurm job holds the attempt, or the one that it has queued ahead.
     Held(SlurmJobId),
@@ -94,7 +94,9 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         runtime: &Runtime<L>,
         steps: Vec<Unsubmitted>,
     ) -> Vec<StepRecord> {
-        let blockers = self.clear_away(runtime, &steps).await;
+        let ended: Vec<&Job> = steps.iter().map(|one| &one.step.job).filter(|job| has_ended(job)).collect();
+        let failed = "files with secrets could not be removed; retrying";
+        let blockers = self.clear_away(runtime, &ended, given_up, failed).await;
         let now = self.clock.now();
         let unless_blocked = |one: Unsubmitted| {
             let found = blockers.get(&one.before.id).copied();
@@ -103,43 +105,42 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         steps.into_iter().map(unless_blocked).collect()
     }
 
-    /// Closes the attempts of jobs that end and removes their files with secrets. Returns the jobs that cannot end yet.
-    async fn clear_away(
+    /// Removes the files with secrets of jobs, and takes the claims in their directories `close`. Returns the jobs for which that is not
+    /// certain. `failed` goes into the log if the cluster does not answer.
+    pub(super) async fn clear_away(
         &self,
         runtime: &Runtime<L>,
-        steps: &[Unsubmitted],
+        jobs: &[&Job],
+        close: fn(&Job) -> Option<RemotePath>,
+        failed: &str,
     ) -> HashMap<JobId, CleanupBlocker> {
-        let jobs = || steps.iter().map(|one| &one.step.job);
         let files: Vec<(JobId, StagedSecret)> =
-            jobs().flat_map(|job| staged_secrets(job).into_iter().map(|file| (job.id, file))).collect();
+            jobs.iter().flat_map(|job| private_files(job).into_iter().map(|file| (job.id, file))).collect();
         if files.is_empty() {
             return HashMap::new();
         }
         let close: Vec<(JobId, RemotePath)> =
-            jobs().filter_map(|job| Some((job.id, given_up(job)?))).collect();
+            jobs.iter().filter_map(|job| Some((job.id, close(job)?))).collect();
         let command = Remove {
             close: close.iter().map(|(_, dir)| dir.clone()).collect(),
             files: files.iter().map(|(_, file)| file.clone()).collect(),
         };
+        let pending = |(job, _): &(JobId, StagedSecret), why| (*job, CleanupBlocker::PendingCleanup(why));
         let blockers: HashMap<JobId, CleanupBlocker> = match runtime.target.link.call(&command).await {
             Ok(answer) => {
                 let kept = answer.kept.iter().filter_map(|place| files.get(*place));
+                let kept = kept.map(|file| pending(file, PendingCleanup::NotRemoved));
                 let held = answer.held.iter().filter_map(|(place, id)| Some((close.get(*place)?.0, *id)));
-                let kept =
-                    kept.map(|(job, _)| (*job, CleanupBlocker::PendingCleanup(PendingCleanup::NotRemoved)));
                 // A held attempt keeps its files as well.
                 kept.chain(held.map(|(job, id)| (job, CleanupBlocker::Held(id)))).collect()
             }
             Err(error) => {
-                warn_of_each(jobs(), &error, "files with secrets could not be removed; retrying");
-                files
-                    .iter()
-                    .map(|(job, _)| (*job, CleanupBlocker::PendingCleanup(PendingCleanup::Unanswered)))
-                    .collect()
+                warn_of_each(jobs.iter().copied(), &error, failed);
+                files.iter().map(|file| pending(file, PendingCleanup::Unanswered)).collect()
             }
         };
-        let ended = jobs().filter(|job| has_ended(job) && !blockers.contains_key(&job.id));
-        self.cancel_ahead(runtime, ended.collect()).await;
+        let cleared = jobs.iter().filter(|job| !blockers.contains_key(&job.id));
+        self.cancel_ahead(runtime, cleared.copied().collect()).await;
         blockers
     }
 }
@@ -156,17 +157,12 @@ fn given_up(job: &Job) -> Option<RemotePath> {
     paths?.state(attempt).ok()
 }
 
-/// The files with secrets of a job that ends, if any were staged.
-fn staged_secrets(job: &Job) -> Vec<StagedSecret> {
-    if has_ended(job) { private_files(job) } else { Vec::new() }
-}
-
 fn has_ended(job: &Job) -> bool {
     job.status.is_final() || job.phase == Phase::Paused
 }
 
 /// The files with secrets of a job's newest attempt. They are those of the attempt that was queued ahead, too.
-pub(super) fn private_files(job: &Job) -> Vec<StagedSecret> {
+fn private_files(job: &Job) -> Vec<StagedSecret> {
     let Some(attempt) = &job.attempt else { return Vec::new() };
     let Ok(paths) = JobPaths::new(&attempt.job_dir, job.id) else { return Vec::new() };
     let Some(state_dir) = job.state_ahead().or_else(|| paths.state(attempt).ok()) else { return Vec::new() };

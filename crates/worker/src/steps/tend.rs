@@ -8,20 +8,20 @@ use std::collections::HashMap;
 use domain::{
     Attempt, AttemptNo, AttemptPlace, AttemptTally, DesiredState, EndedRun, Findings, Job, JobId, JobPaths,
     LogFile, LogStream, ResultPlaces, Run, TaskEnding, TaskOutcome, TaskResult, TaskTemplate, Timestamp,
-    Told, UnhealthyNode, parts_at_the_end, progress_at_the_end, status_backlog,
+    Told, parts_at_the_end, progress_at_the_end, status_backlog,
 };
 use persistence::{ConcludedTask, EndedTask, Lease, StepRecord, WorkStore};
-use remote::{AttemptKey, Conclude, Concluded, Concluding, label};
-use slurm::{NodeName, SlurmState, node_list};
+use remote::{AttemptKey, Concluded, Concluding, label};
+use slurm::SlurmState;
 
 use crate::{
     Result,
     cluster_runtime::Runtime,
     link::cluster_link::ClusterLink,
     steps::{
-        conclude::{STATUS_BYTES, TAIL_BYTES, TRY_AGAIN},
+        conclude::{TRY_AGAIN, nodes, of_run},
         pending_cleanup::Unsubmitted,
-        record::{done, warn_of_each},
+        record::done,
         results::read,
     },
     worker::Worker,
@@ -134,23 +134,13 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         if open.is_empty() {
             return tended;
         }
-        let command = Conclude {
-            jobs: open
-                .iter()
-                .filter_map(|(job, attempt, task)| concluding(job, attempt, &task.ended, asked_at))
-                .collect(),
-            tail_bytes: TAIL_BYTES,
-            status_bytes_total: STATUS_BYTES,
-        };
-        let answer = runtime.target.link.call(&command).await;
-        if let Err(error) = &answer {
-            warn_of_each(jobs, error, "the exit codes and logs of tasks could not be read");
-        }
-        let found: HashMap<&str, &Concluded> =
-            answer.iter().flatten().map(|concluded| (concluded.key.as_str(), concluded)).collect();
+        let asked =
+            open.iter().filter_map(|(job, attempt, task)| concluding(job, attempt, &task.ended, asked_at));
+        let failed = "the exit codes and logs of tasks could not be read";
+        let found = self.left_by(runtime, asked.collect(), jobs, failed).await;
         let failed = |task: &EndedTask| task.ended.run.state == Some(SlurmState::Failed);
         let of_failed =
-            open.iter().filter(|(.., task)| failed(task)).flat_map(|(.., task)| nodes(&task.ended));
+            open.iter().filter(|(.., task)| failed(task)).flat_map(|(.., task)| nodes(&task.ended.run));
         let sick = self.sick_nodes(runtime, of_failed.collect()).await;
         let spare = self.spare_nodes(runtime, &jobs.iter().collect::<Vec<_>>()).await;
         let (graces, now) = (self.graces(runtime), self.clock.now());
@@ -163,9 +153,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                 continue;
             };
             let results = task_results(job, attempt, task.ended.run.task, concluded).await;
-            let own = nodes(&task.ended);
-            let unhealthy: Vec<UnhealthyNode> =
-                sick.iter().filter(|node| own.contains(&node.name)).cloned().collect();
+            let unhealthy = of_run(&task.ended.run, &sick);
             let findings = Findings {
                 readable: concluded.readable,
                 left_out: concluded.left_out,
@@ -254,11 +242,6 @@ fn places(job: &Job, attempt: &Attempt, task: u32) -> Option<ResultPlaces> {
     let paths = JobPaths::new(&attempt.job_dir, job.id).ok()?;
     let place = AttemptPlace { index: Some(task.saturating_sub(attempt.base)), ..attempt.into() };
     Some(ResultPlaces { home: paths.task_results(task).ok()?, logs: paths.documented_logs(&place).ok()? })
-}
-
-fn nodes(ended: &EndedRun) -> Vec<NodeName> {
-    let list = ended.run.nodes.as_deref().unwrap_or_default();
-    node_list::expand(list).iter().filter_map(|name| name.parse().ok()).collect()
 }
 
 fn concluding(job: &Job, attempt: &Attempt, ended: &EndedRun, now: Timestamp) -> Option<Concluding> {

@@ -97,15 +97,6 @@ impl<S: WorkStore, G: Gate> DueJobs for GatedStore<S, G> {
         self.gate.pass("acquire_due", self.store.acquire_due(cluster, lane, token, terms)).await
     }
 
-    async fn acquire_stopped(
-        &self,
-        cluster: &ClusterName,
-        token: Uuid,
-        terms: LeaseTerms,
-    ) -> Result<Lease, StoreError> {
-        self.gate.pass("acquire_stopped", self.store.acquire_stopped(cluster, token, terms)).await
-    }
-
     async fn extend(&self, lease: &Lease, duration: Duration) -> Result<(), StoreError> {
         self.gate.pass("extend", self.store.extend(lease, duration)).await
     }

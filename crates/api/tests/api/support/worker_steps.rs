@@ -15,7 +15,7 @@ use super::{TestApi, cluster};
 impl TestApi {
     /// Does what a worker does: one step of the job, which changes it.
     pub(crate) async fn step(&self, id: &str, due_at: Option<Timestamp>, change: impl FnOnce(&mut Job)) {
-        let terms = LeaseTerms { duration: Duration::from_mins(1), limit: 10 };
+        let terms = LeaseTerms { duration: Duration::from_mins(1), limit: 10, only_stopped: false };
         let dgx = "dgx".parse().unwrap();
         let mut lease = self.store.acquire_due(&dgx, Lane::Submit, Uuid::from_u128(9), terms).await.unwrap();
         if lease.jobs.is_empty() {
@@ -32,7 +32,7 @@ impl TestApi {
 
     /// Each waiting job that is due looks at those that it needs.
     pub(crate) async fn await_needs(&self) {
-        let terms = LeaseTerms { duration: Duration::from_mins(1), limit: 100 };
+        let terms = LeaseTerms { duration: Duration::from_mins(1), limit: 100, only_stopped: false };
         let dgx = "dgx".parse().unwrap();
         let mut lease = self.store.acquire_due(&dgx, Lane::Submit, Uuid::from_u128(7), terms).await.unwrap();
         let (waiting, others): (Vec<_>, Vec<_>) =

@@ -64,7 +64,7 @@ async fn send(store: &Store, number: u128, incarnation: i64) -> Inserted {
 }
 
 async fn end(store: &Store, status: Status) -> Job {
-    let terms = LeaseTerms { duration: MINUTE, limit: 10 };
+    let terms = LeaseTerms { duration: MINUTE, limit: 10, only_stopped: false };
     let lease = store.acquire_due(&dgx(), Lane::Submit, Uuid::from_u128(9), terms).await.unwrap();
     let mut job = lease.jobs[0].clone();
     (job.status, job.phase, job.finished_at) = (status, Phase::Ended, Some(DateTime::UNIX_EPOCH));

@@ -29,7 +29,7 @@ impl Bench {
         let store = Store::from_pool(pool, Sealer::from_key([7; 32]));
         let new = NewJob { job: command_job(1), secrets: Secrets::default(), request_hash: [0; 32] };
         let Inserted::Created(mut job) = store.insert_job(&new).await.unwrap() else { panic!("not created") };
-        let terms = LeaseTerms { duration: LEASE, limit: 1 };
+        let terms = LeaseTerms { duration: LEASE, limit: 1, only_stopped: false };
         let lease = store.acquire_due(&dgx(), Lane::Submit, Uuid::from_u128(9), terms).await.unwrap();
         let mut attempt = job.new_attempt("/lustre/tao".parse().unwrap(), T0).unwrap();
         attempt.slurm_id = SlurmJobId::new(7);
@@ -210,7 +210,7 @@ async fn a_poller_that_dies_before_storing_leaves_everything_to_the_next(pool: P
 async fn a_step_of_a_running_job_does_not_overwrite_what_a_poll_has_read_meanwhile(pool: PgPool) {
     let bench = Bench::new(pool).await;
     sqlx::raw_sql("update jobs set due_at = now()").execute(&bench.store.pool).await.unwrap();
-    let terms = LeaseTerms { duration: LEASE, limit: 1 };
+    let terms = LeaseTerms { duration: LEASE, limit: 1, only_stopped: false };
     let mut lease = bench.store.acquire_due(&dgx(), Lane::Follow, Uuid::from_u128(10), terms).await.unwrap();
     let leased = lease.jobs.pop().unwrap();
     let next = saw(&bench.find().await, &lines(0..4), SlurmState::Running);
@@ -228,9 +228,9 @@ async fn a_conclusion_adds_the_last_lines_once(pool: PgPool) {
     let bench = Bench::new(pool).await;
     let next = saw(&bench.find().await, &lines(0..2), SlurmState::Completed);
     bench.record(&bench.acquire(1).await, next).await.unwrap();
-    let terms = LeaseTerms { duration: Duration::ZERO, limit: 1 };
+    let terms = LeaseTerms { duration: Duration::ZERO, limit: 1, only_stopped: false };
     let mut slept = bench.store.acquire_due(&dgx(), Lane::Follow, Uuid::from_u128(10), terms).await.unwrap();
-    let terms = LeaseTerms { duration: LEASE, limit: 1 };
+    let terms = LeaseTerms { duration: LEASE, limit: 1, only_stopped: false };
     let lease = bench.store.acquire_due(&dgx(), Lane::Follow, Uuid::from_u128(11), terms).await.unwrap();
     let job = slept.jobs.pop().unwrap();
     let concluded = || {

@@ -30,7 +30,7 @@ async fn job(store: &Store, number: u128) -> Job {
 /// Slurm has it since `seconds`.
 async fn submitted(store: &Store, seconds: i64) -> JobId {
     let mut job = job(store, 1).await;
-    let terms = LeaseTerms { duration: LEASE, limit: 1 };
+    let terms = LeaseTerms { duration: LEASE, limit: 1, only_stopped: false };
     let lease = store.acquire_due(&dgx(), Lane::Submit, Uuid::from_u128(9), terms).await.unwrap();
     let mut attempt = job.new_attempt("/lustre/tao".parse().unwrap(), at(seconds)).unwrap();
     attempt.slurm_id = slurm::SlurmJobId::new(7);

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::*;
 use crate::{Inserted, NewJob, Requested, Sealer, StepRecord, StepRecords as _, Viewer};
 
-const TERMS: LeaseTerms = LeaseTerms { duration: Duration::from_secs(30), limit: 100 };
+const TERMS: LeaseTerms = LeaseTerms { duration: Duration::from_secs(30), limit: 100, only_stopped: false };
 
 fn store(pool: PgPool) -> Store {
     Store::from_pool(pool, Sealer::from_key([7; 32]))

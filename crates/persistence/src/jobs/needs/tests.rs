@@ -46,7 +46,7 @@ async fn stored(store: &Store, jobs: &[(u128, &[u128])]) {
 }
 
 async fn acquire(store: &Store, token: u128) -> Lease {
-    let terms = LeaseTerms { duration: Duration::from_secs(30), limit: 100 };
+    let terms = LeaseTerms { duration: Duration::from_secs(30), limit: 100, only_stopped: false };
     store.acquire_due(&"dgx".parse().unwrap(), Lane::Submit, Uuid::from_u128(token), terms).await.unwrap()
 }
 

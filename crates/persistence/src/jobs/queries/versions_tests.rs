@@ -23,7 +23,7 @@ async fn a_change_has_a_new_version_only_if_it_is_visible(pool: PgPool) {
     let new = NewJob { job: command_job(1), secrets: Secrets::default(), request_hash: [0; 32] };
     store.insert_job(&new).await.unwrap();
     let (id, dgx, now) = (new.job.id, new.job.cluster.clone(), DateTime::UNIX_EPOCH);
-    let terms = LeaseTerms { duration: Duration::from_mins(1), limit: 9 };
+    let terms = LeaseTerms { duration: Duration::from_mins(1), limit: 9, only_stopped: false };
     let acquire = async |token| {
         let lease = store.acquire_due(&dgx, Lane::Submit, Uuid::from_u128(token), terms).await.unwrap();
         assert_eq!(lease.jobs.len(), 1);

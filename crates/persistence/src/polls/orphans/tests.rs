@@ -27,7 +27,7 @@ fn dgx() -> ClusterName {
 async fn active_job(store: &Store) -> domain::Job {
     let new = NewJob { job: command_job(1), secrets: Secrets::default(), request_hash: [0; 32] };
     let Inserted::Created(mut job) = store.insert_job(&new).await.unwrap() else { panic!("not created") };
-    let terms = LeaseTerms { duration: LEASE, limit: 1 };
+    let terms = LeaseTerms { duration: LEASE, limit: 1, only_stopped: false };
     let lease = store.acquire_due(&dgx(), Lane::Submit, Uuid::from_u128(9), terms).await.unwrap();
     let mut attempt = job.new_attempt("/lustre/tao".parse().unwrap(), T0).unwrap();
     attempt.slurm_id = SlurmJobId::new(7);
