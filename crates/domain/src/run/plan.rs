@@ -126,5 +126,6 @@ pub fn released_at(run: &Run, graces: &Graces) -> Option<Timestamp> {
 #[derive(Debug, Clone)]
 pub struct Transition {
     pub job: Job,
+    /// `None`: only a poll moves it.
     pub due_at: Option<Timestamp>,
 }

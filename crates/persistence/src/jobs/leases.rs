@@ -17,7 +17,7 @@ use crate::{
     values::{duration, millis},
 };
 
-/// How long leases last, how many are taken at once, and of which jobs.
+/// How long leases last, how many are taken at once, and for which jobs.
 #[derive(Debug, Clone, Copy)]
 pub struct LeaseTerms {
     pub duration: Duration,

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use domain::{Job, JobId, cleanup_is_retried};
-use persistence::{StepRecord, WorkStore};
+use domain::{Job, JobId, Transition, cleanup_is_retried};
+use persistence::WorkStore;
 use remote::Cancel;
 
 use crate::{
@@ -23,8 +23,8 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         &self,
         runtime: &Runtime<L>,
         before: &[Job],
-        steps: Vec<StepRecord>,
-    ) -> Vec<StepRecord> {
+        steps: Vec<Transition>,
+    ) -> Vec<Transition> {
         let closing: Vec<&Job> =
             steps.iter().map(|step| &step.job).filter(|job| job.closes_ahead()).collect();
         if closing.is_empty() {
@@ -34,7 +34,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         let blocked = self.clear_away(runtime, &closing, Job::state_ahead, failed).await;
         let now = self.clock.now();
         let before: HashMap<JobId, &Job> = before.iter().map(|job| (job.id, job)).collect();
-        let step = |step: StepRecord| match (blocked.get(&step.job.id), before.get(&step.job.id)) {
+        let step = |step: Transition| match (blocked.get(&step.job.id), before.get(&step.job.id)) {
             (Some(CleanupBlocker::Held(id)), Some(before)) => {
                 let failures = step.job.failures;
                 done(Job { failures, ..before.gone_on(*id, now) }, Some(now))

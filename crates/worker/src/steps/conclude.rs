@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use chrono::TimeDelta;
 use domain::{
     DesiredState, Ending, Findings, Job, JobId, JobPaths, LogStream, ResultPlaces, Run, TaskResult,
-    Timestamp, UnhealthyNode, cached_file_faults, cleanup_is_retried, conclude, next_conclusion,
+    Timestamp, Transition, UnhealthyNode, cached_file_faults, cleanup_is_retried, conclude, next_conclusion,
     parts_at_the_end, progress_at_the_end, status_backlog,
 };
-use persistence::{Lease, StepRecord, WorkStore};
+use persistence::{Lease, WorkStore};
 use remote::{Conclude, Concluded, Concluding};
 use slurm::{NodeName, SlurmState, node_list};
 
@@ -42,7 +42,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         let results = results(&jobs, &found).await;
         let graces = self.graces(runtime);
         let now = self.clock.now();
-        let step = |job: Job| -> StepRecord {
+        let step = |job: Job| -> Transition {
             let token = job.attempt.as_ref().map(|attempt| attempt.token.as_str());
             match token.and_then(|token| found.get(token)) {
                 Some(concluded) => {

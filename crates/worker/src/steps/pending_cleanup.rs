@@ -6,7 +6,7 @@ use chrono::TimeDelta;
 use domain::{
     DesiredState, Job, JobId, JobPaths, Lookup, PendingCleanup, Phase, Timestamp, Transition, after_lookup,
 };
-use persistence::{Lane, Lease, StepRecord, WorkStore};
+use persistence::{Lane, Lease, WorkStore};
 use remote::{Remove, StagedSecret};
 use slurm::{RemotePath, SlurmJobId};
 
@@ -25,11 +25,11 @@ pub(super) const TRY_AGAIN: TimeDelta = TimeDelta::seconds(10);
 #[derive(Debug)]
 pub(crate) struct Unsubmitted {
     before: Job,
-    step: StepRecord,
+    step: Transition,
 }
 
 impl Unsubmitted {
-    pub(crate) fn new(before: &Job, step: StepRecord) -> Self {
+    pub(crate) fn new(before: &Job, step: Transition) -> Self {
         Self { before: before.clone(), step }
     }
 
@@ -40,14 +40,13 @@ impl Unsubmitted {
 
     /// The step, unless something blocks it. If a Slurm job holds the attempt, that job is adopted. While files with secrets
     /// remain, the job does not end; it ends when they are removed, or after a day.
-    fn unless_blocked(self, blocker: Option<CleanupBlocker>, now: Timestamp) -> StepRecord {
+    fn unless_blocked(self, blocker: Option<CleanupBlocker>, now: Timestamp) -> Transition {
         let kept = match blocker {
             None => return self.step,
             Some(CleanupBlocker::Held(id)) => {
                 let ahead = self.before.in_attempt_ahead(now);
                 let of = ahead.as_ref().unwrap_or(&self.before);
-                let Transition { job, due_at } = after_lookup(of, Lookup::Found(id), now);
-                return done(job, due_at);
+                return after_lookup(of, Lookup::Found(id), now);
             }
             Some(CleanupBlocker::PendingCleanup(kept)) => kept,
         };
@@ -93,7 +92,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         &self,
         runtime: &Runtime<L>,
         steps: Vec<Unsubmitted>,
-    ) -> Vec<StepRecord> {
+    ) -> Vec<Transition> {
         let ended: Vec<&Job> = steps.iter().map(|one| &one.step.job).filter(|job| has_ended(job)).collect();
         let failed = "files with secrets could not be removed; retrying";
         let blockers = self.clear_away(runtime, &ended, given_up, failed).await;
@@ -215,7 +214,7 @@ mod tests {
             let before = sent(wanted);
             let ended = Unsubmitted::new(&before, done(before.canceled_locally(T0), None));
             let held = SlurmJobId::new(77).unwrap();
-            let StepRecord { job, due_at } = ended.unless_blocked(Some(CleanupBlocker::Held(held)), T0);
+            let Transition { job, due_at } = ended.unless_blocked(Some(CleanupBlocker::Held(held)), T0);
             assert_eq!((job.phase, job.status, due_at), (Phase::InQueue, Status::Pending, Some(T0)));
             let attempt = job.attempt.unwrap();
             assert!(attempt.is_open() && attempt.slurm_id == Some(held));

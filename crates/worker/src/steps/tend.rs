@@ -8,9 +8,9 @@ use std::collections::HashMap;
 use domain::{
     Attempt, AttemptNo, AttemptPlace, AttemptTally, DesiredState, EndedRun, Findings, Job, JobId, JobPaths,
     LogFile, LogStream, ResultPlaces, Run, TaskEnding, TaskOutcome, TaskResult, TaskTemplate, Timestamp,
-    Told, parts_at_the_end, progress_at_the_end, status_backlog,
+    Told, Transition, parts_at_the_end, progress_at_the_end, status_backlog,
 };
-use persistence::{ConcludedTask, EndedTask, Lease, StepRecord, WorkStore};
+use persistence::{ConcludedTask, EndedTask, Lease, WorkStore};
 use remote::{AttemptKey, Concluded, Concluding, label};
 use slurm::SlurmState;
 
@@ -31,13 +31,6 @@ use unwanted::{CANCEL_AGAIN, Unwanted};
 
 /// The most runs that one command concludes.
 const AT_ONCE: u32 = 250;
-
-/// A run after an attempt to conclude it.
-struct Tended {
-    job: JobId,
-    attempt: AttemptNo,
-    ending: TaskEnding,
-}
 
 impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     pub(crate) async fn tend(&self, runtime: &Runtime<L>, lease: &Lease, mut jobs: Vec<Job>) -> Result {
@@ -66,7 +59,8 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                 let told = job.array.as_ref().and_then(|array| array.told.as_ref()).map(|told| told.at);
                 let own = tended.iter().filter(|one| one.job == before.id);
                 let soonest = take_in(&mut job, own);
-                let (job, due_at) = job.tally(tallies.get(&before.id).map_or(&[], Vec::as_slice), now);
+                let Transition { job, due_at } =
+                    job.tally(tallies.get(&before.id).map_or(&[], Vec::as_slice), now);
                 // A cancellation that could not be sent is sent a little later.
                 let again = unwanted
                     .get(&before.id)
@@ -78,8 +72,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             })
             .collect();
         let steps = self.unless_blocked(runtime, steps).await;
-        let runs: Vec<ConcludedTask> = tended.into_iter().map(concluded).collect();
-        self.record_tended(lease, &steps, &runs, now).await?;
+        self.record_tended(lease, &steps, &tended, now).await?;
         runtime.wake_lanes();
         Ok(())
     }
@@ -87,7 +80,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     async fn record_tended(
         &self,
         lease: &Lease,
-        steps: &[StepRecord],
+        steps: &[Transition],
         runs: &[ConcludedTask],
         now: Timestamp,
     ) -> Result {
@@ -108,7 +101,12 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         Ok(())
     }
 
-    async fn conclude_tasks(&self, runtime: &Runtime<L>, jobs: &[Job], ended: Vec<EndedTask>) -> Vec<Tended> {
+    async fn conclude_tasks(
+        &self,
+        runtime: &Runtime<L>,
+        jobs: &[Job],
+        ended: Vec<EndedTask>,
+    ) -> Vec<ConcludedTask> {
         if ended.is_empty() {
             return Vec::new();
         }
@@ -127,7 +125,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                 .get(&job.id)
                 .map_or(job.desired, |template| template.desired_of(task.ended.run.task));
             match never_began(desired, &task.ended) {
-                Some(ending) => tended.push(Tended { job: job.id, attempt: task.attempt, ending }),
+                Some(ending) => tended.push(ConcludedTask { job: job.id, attempt: task.attempt, ending }),
                 None => open.push((job, attempt, task)),
             }
         }
@@ -149,7 +147,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             let Some(concluded) = found.get(label.as_str()) else {
                 let (run, until) = (task.ended.run, Some(now + TRY_AGAIN));
                 let ending = TaskEnding { run, outcome: None, message: String::new(), failure: None, until };
-                tended.push(Tended { job: job.id, attempt: task.attempt, ending });
+                tended.push(ConcludedTask { job: job.id, attempt: task.attempt, ending });
                 continue;
             };
             let results = task_results(job, attempt, task.ended.run.task, concluded).await;
@@ -170,7 +168,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             };
             let Some(template) = templates.get(&job.id) else { continue };
             let ending = template.conclude(attempt, &task.ended, &findings, &graces, now);
-            tended.push(Tended { job: job.id, attempt: task.attempt, ending });
+            tended.push(ConcludedTask { job: job.id, attempt: task.attempt, ending });
         }
         tended
     }
@@ -200,9 +198,9 @@ fn never_began(desired: DesiredState, ended: &EndedRun) -> Option<TaskEnding> {
 }
 
 /// Takes in what became of the job's tasks. Returns when a run is concluded again.
-fn take_in<'a>(job: &mut Job, tended: impl Iterator<Item = &'a Tended>) -> Option<Timestamp> {
+fn take_in<'a>(job: &mut Job, tended: impl Iterator<Item = &'a ConcludedTask>) -> Option<Timestamp> {
     let mut soonest: Option<Timestamp> = None;
-    for Tended { ending, .. } in tended {
+    for ConcludedTask { ending, .. } in tended {
         job.failures.extend(ending.failure.clone());
         match ending.outcome {
             None => soonest = soonest.into_iter().chain(ending.until).min(),
@@ -213,7 +211,7 @@ fn take_in<'a>(job: &mut Job, tended: impl Iterator<Item = &'a Tended>) -> Optio
     soonest
 }
 
-fn add(tallies: &mut Vec<(AttemptNo, AttemptTally)>, one: &Tended) {
+fn add(tallies: &mut Vec<(AttemptNo, AttemptTally)>, one: &ConcludedTask) {
     let Some(outcome) = one.ending.outcome else { return };
     let place = tallies.iter().position(|(no, _)| *no == one.attempt);
     let place = place.unwrap_or_else(|| {
@@ -221,11 +219,6 @@ fn add(tallies: &mut Vec<(AttemptNo, AttemptTally)>, one: &Tended) {
         tallies.len() - 1
     });
     tallies[place].1.conclude(outcome, one.ending.run.started_at.is_some());
-}
-
-fn concluded(one: Tended) -> ConcludedTask {
-    let Tended { job, attempt, ending: TaskEnding { run, outcome, message, .. } } = one;
-    ConcludedTask { job, attempt, run, outcome, message }
 }
 
 /// What was found for the results of a task; `None` if its files have not been read.

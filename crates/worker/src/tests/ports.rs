@@ -13,10 +13,10 @@ use std::{
     time::Duration,
 };
 
-use domain::{CachedImage, ClusterName, FileFault, Job, JobId, NeededJob, Secrets, Timestamp};
+use domain::{CachedImage, ClusterName, FileFault, Job, JobId, NeededJob, Secrets, Timestamp, Transition};
 use persistence::{
     DueJobs, ImageRecord, ImageRequest, Images, KnownPartitions, Lane, Lease, LeaseTerms, Needs,
-    PartitionTurns, PurgeTarget, Purges, StepRecord, StepRecords, StoreError, Wait, WorkStore,
+    PartitionTurns, PurgeTarget, Purges, StepRecords, StoreError, Wait, WorkStore,
 };
 use remote::{PartitionsAnswer, RemoteCommand};
 use slurm::RemotePath;
@@ -132,7 +132,7 @@ impl<S: WorkStore, G: Gate> StepRecords for GatedStore<S, G> {
     async fn record_intents(
         &self,
         lease: &Lease,
-        steps: &[StepRecord],
+        steps: &[Transition],
         now: Timestamp,
     ) -> Result<HashSet<JobId>, StoreError> {
         self.gate.pass("record_intents", self.store.record_intents(lease, steps, now)).await
@@ -145,7 +145,7 @@ impl<S: WorkStore, G: Gate> StepRecords for GatedStore<S, G> {
     async fn record_steps(
         &self,
         lease: &Lease,
-        steps: &[StepRecord],
+        steps: &[Transition],
         now: Timestamp,
     ) -> Result<HashSet<JobId>, StoreError> {
         self.gate.pass("record_steps", self.store.record_steps(lease, steps, now)).await

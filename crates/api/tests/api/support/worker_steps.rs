@@ -5,7 +5,7 @@ use std::time::Duration;
 use chrono::DateTime;
 use domain::{Clock, Job, ObservedChange, Phase, Source, Status, Timestamp, Transition, after_needs};
 use persistence::{
-    DueJobs as _, Lane, LeaseTerms, Needs as _, Observations as _, PollResult, PollTurns as _, StepRecord,
+    DueJobs as _, Lane, LeaseTerms, Needs as _, Observations as _, PollResult, PollTurns as _,
     StepRecords as _, Viewer,
 };
 use uuid::Uuid;
@@ -25,7 +25,7 @@ impl TestApi {
             std::mem::take(&mut lease.jobs).into_iter().partition(|job| job.id.to_string() == id);
         let mut job = own.into_iter().next().unwrap();
         change(&mut job);
-        let step = StepRecord { job, due_at };
+        let step = Transition { job, due_at };
         assert_eq!(self.store.record_steps(&lease, &[step], self.clock.now()).await.unwrap().len(), 1);
         self.store.put_off(&lease, &others, Some(Duration::ZERO)).await.unwrap();
     }
@@ -41,7 +41,7 @@ impl TestApi {
         let needed = self.store.needed(&ids).await.unwrap();
         let look = |job: &Job| {
             let Transition { job, due_at } = after_needs(job, &needed[&job.id], self.clock.now());
-            StepRecord { job, due_at }
+            Transition { job, due_at }
         };
         let steps: Vec<_> = waiting.iter().map(look).collect();
         self.store.record_steps(&lease, &steps, self.clock.now()).await.unwrap();

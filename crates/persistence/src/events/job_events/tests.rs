@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta};
-use domain::{Graces, Job, Observation, ObservedChange, Phase, Secrets, Status, observe};
+use domain::{Graces, Job, JobId, Observation, ObservedChange, Phase, Secrets, Status, Transition, observe};
 use remote::StatusChunk;
 use serde_json::json;
 use slurm::{QueueRow, SlurmJobId, SlurmState};
@@ -11,8 +11,8 @@ use uuid::Uuid;
 
 use super::*;
 use crate::{
-    DueJobs as _, Inserted, Lane, LeaseTerms, NewJob, Observations as _, PollLease, PollResult,
-    PollTurns as _, Sealer, StepRecord, StepRecords as _, StoreError, Viewer,
+    DueJobs as _, FeedEvent, Inserted, Lane, LeaseTerms, NewJob, Observations as _, PollLease, PollResult,
+    PollTurns as _, Sealer, StepRecords as _, Store, StoreError, Viewer,
 };
 
 const LEASE: Duration = Duration::from_mins(1);
@@ -38,7 +38,7 @@ impl Bench {
         job.submitted_at = Some(T0);
         job.phase = Phase::InQueue;
         let id = job.id;
-        store.record_steps(&lease, &[StepRecord { job, due_at: None }], T0).await.unwrap();
+        store.record_steps(&lease, &[Transition { job, due_at: None }], T0).await.unwrap();
         Self { store, job: id }
     }
 
@@ -58,8 +58,9 @@ impl Bench {
     }
 
     async fn kinds(&self) -> Vec<(u64, String, Value)> {
-        let events = self.store.events(self.job, 0, &[], 10_000).await.unwrap();
-        events.into_iter().map(|event| (event.seq, event.kind, event.data)).collect()
+        self.store.place_events().await.unwrap();
+        let events = self.store.job_feed(self.job, 0, 0, &[], 10_000).await.unwrap();
+        events.into_iter().map(|FeedEvent { event, .. }| (event.seq, event.kind, event.data)).collect()
     }
 
     /// The lines that became events, in order. The numbers of all events have no gap.
@@ -152,7 +153,8 @@ async fn lines_come_before_the_transition_that_they_caused(pool: PgPool) {
     assert_eq!(bench.record(&bench.acquire(1).await, next).await.unwrap(), 1);
     let kinds: Vec<String> = bench.kinds().await.into_iter().map(|(_, kind, _)| kind).collect();
     assert_eq!(kinds, ["transition", "transition", "status", "status", "status", "transition"]);
-    let only = bench.store.events(bench.job, 4, &["status"], 1).await.unwrap();
+    let only = bench.store.job_feed(bench.job, 4, 0, &["status".to_owned()], 1).await.unwrap();
+    let only: Vec<_> = only.into_iter().map(|of_feed| of_feed.event).collect();
     assert_eq!((only[0].seq, only.len(), only[0].data["message"].as_str()), (5, 1, Some("2")));
     assert_eq!((only[0].attempt, only[0].earlier_run), (1, false));
 }
@@ -217,7 +219,7 @@ async fn a_step_of_a_running_job_does_not_overwrite_what_a_poll_has_read_meanwhi
     bench.record(&bench.acquire(1).await, next).await.unwrap();
     // The step knows the job as it was before; it even believes to have read lines.
     let step = saw(&leased, &lines(0..2), SlurmState::Running).job;
-    bench.store.record_steps(&lease, &[StepRecord { job: step, due_at: None }], T0).await.unwrap();
+    bench.store.record_steps(&lease, &[Transition { job: step, due_at: None }], T0).await.unwrap();
     let next = saw(&bench.find().await, &lines(0..6), SlurmState::Running);
     bench.record(&bench.acquire(2).await, next).await.unwrap();
     assert_eq!(bench.said().await, ["0", "1", "2", "3", "4", "5"]);
@@ -237,7 +239,7 @@ async fn a_conclusion_adds_the_last_lines_once(pool: PgPool) {
         let running = Job { phase: Phase::Running, ..job.clone() };
         let read = saw(&running, &lines(0..5), SlurmState::Running).job;
         let ended = Job { phase: Phase::Ended, status: Status::Done, finished_at: Some(T0), ..read };
-        [StepRecord { job: ended, due_at: None }]
+        [Transition { job: ended, due_at: None }]
     };
     assert!(bench.store.record_steps(&slept, &concluded(), T0).await.unwrap().is_empty());
     assert_eq!(bench.store.record_steps(&lease, &concluded(), T0).await.unwrap().len(), 1);

@@ -1,10 +1,11 @@
 use chrono::DateTime;
-use domain::{Job, Phase, Secrets};
+use domain::{Job, Phase, Secrets, Transition};
 use sqlx::PgPool;
 use testkit::command_job;
+use uuid::Uuid;
 
 use super::*;
-use crate::{DueJobs as _, Inserted, Lane, LeaseTerms, NewJob, Sealer, StepRecord, StepRecords as _};
+use crate::{DueJobs as _, Inserted, Lane, LeaseTerms, NewJob, Sealer, StepRecords as _};
 
 const LEASE: Duration = Duration::from_mins(1);
 
@@ -37,7 +38,7 @@ async fn submitted(store: &Store, seconds: i64) -> JobId {
     attempt.submitted_at = Some(at(seconds));
     (job.attempt, job.phase) = (Some(attempt), Phase::InQueue);
     let id = job.id;
-    store.record_steps(&lease, &[StepRecord { job, due_at: None }], at(seconds)).await.unwrap();
+    store.record_steps(&lease, &[Transition { job, due_at: None }], at(seconds)).await.unwrap();
     id
 }
 
