@@ -49,7 +49,7 @@ pub use jobs::{
     needs::Needs,
     queries::{JobFilter, JobPage, JobVersion, Viewer},
     results::StoredResults,
-    steps::{StepRecord, StepRecords},
+    steps::StepRecords,
     tasks::{
         ended::{ConcludedTask, EndedTask, TaskRecords},
         newest::TaskRun,

@@ -1,7 +1,7 @@
 //! Complete batch scripts, one file for each kind of job.
 
 use super::{
-    launcher::{Accelerate, Bootstrap, DeepSpeed, Launcher, Mpi, Processes, Ray, Rendezvous, Torchrun},
+    launcher::{Accelerate, Bootstrap, DeepSpeed, Launcher, Mpi, Ray, Rendezvous, Torchrun},
     *,
 };
 
@@ -48,7 +48,7 @@ fn launched(launcher: impl Launcher + 'static) -> BatchScript {
 }
 
 fn torchrun(rendezvous: Rendezvous) -> Torchrun {
-    Torchrun { processes: Processes::PerGpu, rendezvous, args: words(&["--max-restarts=3"]) }
+    Torchrun { nproc_per_node: None, rendezvous, args: words(&["--max-restarts=3"]) }
 }
 
 fn ray(bootstrap: Bootstrap) -> Ray {
@@ -109,7 +109,7 @@ fn watched_services() -> BatchScript {
 
 /// Every kind of script with the name of its file.
 pub(super) fn kinds() -> Vec<(&'static str, BatchScript)> {
-    let processes = Processes::PerGpu;
+    let nproc_per_node = None;
     let mut mpi = launched(Mpi { plugin: Some("pmix".parse().unwrap()) });
     mpi.directives.tasks_per_node = 4;
     mpi.components[0].tasks_per_node = 4;
@@ -128,8 +128,8 @@ pub(super) fn kinds() -> Vec<(&'static str, BatchScript)> {
         ("plain", launched(Plain)),
         ("torchrun", launched(torchrun(Rendezvous::C10d))),
         ("torchrun_static_on_shared_nodes", shared),
-        ("accelerate", launched(Accelerate { processes, args: words(&["--mixed_precision=bf16"]) })),
-        ("deepspeed", launched(DeepSpeed { processes: Processes::Number(2), args: vec![] })),
+        ("accelerate", launched(Accelerate { nproc_per_node, args: words(&["--mixed_precision=bf16"]) })),
+        ("deepspeed", launched(DeepSpeed { nproc_per_node: Some(2), args: vec![] })),
         ("mpi", mpi),
         ("ray", launched(ray(Bootstrap::Steps))),
         ("ray_symmetric_run", launched(ray(Bootstrap::SymmetricRun))),
@@ -160,7 +160,7 @@ fn a_plain_component_has_one_process_on_the_first_of_its_nodes() {
 
 #[test]
 fn the_world_of_deepspeed_lists_the_gpus_of_each_node() {
-    let text = rendered(&launched(DeepSpeed { processes: Processes::Number(2), args: vec![] }));
+    let text = rendered(&launched(DeepSpeed { nproc_per_node: Some(2), args: vec![] }));
     let world = text.split("--world_info=").nth(1).unwrap().split(' ').next().unwrap();
     let mut base64 =
         Command::new("base64").arg("-d").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();

@@ -7,11 +7,15 @@ mod words;
 
 use std::borrow::Cow;
 
+use serde::Serialize;
+use utoipa::ToSchema;
+
 pub use words::WORDS;
 
 /// What keeps a job from starting.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, strum::Display, strum::IntoStaticStr, strum::EnumIter)]
-#[strum(serialize_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = HolderView)]
 pub enum Holder {
     /// Jobs of higher priority, or a priority that is not computed yet.
     Priority,

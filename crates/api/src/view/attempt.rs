@@ -36,7 +36,7 @@ pub(crate) struct AttemptView {
     /// The attempt's partition.
     pub partition: Option<String>,
     /// What was started in the place of images that the job requests, such as converted files.
-    pub images: Vec<LaunchImageView>,
+    pub images: Vec<LaunchImage>,
     /// When the attempt was created, before anything was submitted.
     pub created_on: DateTime<Utc>,
     /// When Slurm accepted it.
@@ -61,23 +61,6 @@ pub(crate) struct AttemptView {
     pub matched_line: Option<String>,
 }
 
-/// An image of an attempt.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct LaunchImageView {
-    /// The image that the job requests, in Pyxis syntax.
-    pub requested: String,
-    /// The image that was started in its place.
-    pub image: String,
-    /// Why the image of the registry was started although a converted file was requested.
-    pub note: Option<String>,
-}
-
-impl From<&LaunchImage> for LaunchImageView {
-    fn from(LaunchImage { requested, image, note }: &LaunchImage) -> Self {
-        Self { requested: requested.to_string(), image: image.to_string(), note: note.clone() }
-    }
-}
-
 impl AttemptView {
     pub(crate) fn new(attempt: &Attempt, run: &Run) -> Self {
         let verdict = attempt.verdict.as_ref();
@@ -91,7 +74,7 @@ impl AttemptView {
             nodes: run.nodes.as_deref().map(slurm::node_list::expand).unwrap_or_default(),
             reason: run.reason.clone(),
             partition: run.partition.clone(),
-            images: attempt.images.iter().map(LaunchImageView::from).collect(),
+            images: attempt.images.clone(),
             created_on: attempt.intended_at,
             // An attempt that was queued ahead is found later.
             submitted_on: attempt.submitted_at.map(|at| run.queued_since.map_or(at, |since| since.min(at))),

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use domain::{JobComponent, Launcher, LauncherSettings, Ready, ReadyBy, ServicePort, Work};
 use serde::Serialize;
-use slurm::EnvKey;
 use utoipa::ToSchema;
+
+use super::job_summary::texts;
 
 /// A step or a service.
 #[derive(Debug, Serialize, ToSchema)]
@@ -56,7 +57,7 @@ pub(crate) struct ComponentView {
 }
 
 /// When a service is ready, and how it shows that it works.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Default, Serialize, ToSchema)]
 pub(crate) struct ReadyView {
     /// The path of a page at its port.
     pub http: Option<String>,
@@ -87,18 +88,12 @@ pub(crate) struct ReadyView {
 impl From<&Ready> for ReadyView {
     fn from(ready: &Ready) -> Self {
         let mut view = Self {
-            http: None,
-            status: None,
-            body_pattern: None,
-            body_at_least: None,
-            tcp: false,
-            file: None,
-            log_pattern: None,
             interval_seconds: ready.interval_seconds,
             probe_seconds: ready.probe_seconds,
             timeout_seconds: ready.timeout_seconds,
             live_interval_seconds: ready.live_seconds,
             live_failures: ready.live_failures,
+            ..Self::default()
         };
         match &ready.by {
             ReadyBy::Http { path, status, body } => {
@@ -133,9 +128,9 @@ impl ComponentView {
                 .as_ref()
                 .map(|mounts| mounts.iter().map(ToString::to_string).collect()),
             mount_home: component.own.mount_home,
-            env: shown(&component.own.env),
+            env: texts(&component.own.env),
             secret_env: component.own.secret_env.iter().map(ToString::to_string).collect(),
-            node_env: shown(&component.own.node_env),
+            node_env: texts(&component.own.node_env),
             workdir: component.own.workdir.as_ref().map(ToString::to_string),
             continue_on_error: component.continue_on_error,
             port: component.service.port.map(|port| match port {
@@ -149,8 +144,4 @@ impl ComponentView {
         };
         of_kind.map(view).collect()
     }
-}
-
-fn shown(list: &BTreeMap<EnvKey, impl ToString>) -> BTreeMap<String, String> {
-    list.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect()
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use domain::{ContainerRuntime, Job, Launcher, LauncherSettings, Restart, RestartCause, Work};
+use domain::{ContainerRuntime, Job, Launcher, LauncherSettings, Need, Note, Restart, RestartCause, Work};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -11,11 +11,10 @@ use super::{
     attempt::AttemptView,
     component::ComponentView,
     job_summary::{JobSummary, Surroundings, texts},
-    need::{NeedView, PipelineMemberView},
+    need::PipelineMemberView,
     options::PlacementView,
     result::ResultRuleView,
     task::ArrayView,
-    warning::WarningView,
 };
 
 /// The whole job with its effective settings.
@@ -58,7 +57,7 @@ pub(crate) struct JobView {
     pub required_paths: Vec<String>,
     pub array: Option<ArrayView>,
     /// The jobs that it waits for.
-    pub needs: Vec<NeedView>,
+    pub needs: Vec<Need>,
     /// The pipeline that it was stored with; null for a job of its own.
     pub pipeline: Option<PipelineMemberView>,
     /// What is read of each task when it has ended.
@@ -80,7 +79,7 @@ pub(crate) struct JobView {
     /// The container settings.
     pub container: ContainerView,
     /// Accepted settings that may be mistakes.
-    pub warnings: Vec<WarningView>,
+    pub warnings: Vec<Note>,
     /// The `traceparent` of the request that created the job.
     pub traceparent: Option<String>,
     /// The newest attempt; null before the first.
@@ -188,7 +187,7 @@ impl JobView {
             docker_env_vars: texts(&job.spec.env),
             secret_env_vars: job.spec.secret_env.iter().map(ToString::to_string).collect(),
             array: job.spec.array.as_ref().map(ArrayView::from),
-            needs: job.spec.needs.iter().map(NeedView::from).collect(),
+            needs: job.spec.needs.clone(),
             pipeline: job.spec.pipeline.as_ref().map(PipelineMemberView::from),
             results: job.spec.results.iter().map(ResultRuleView::from).collect(),
             progress_file: job.spec.progress.as_ref().map(|file| file.path.clone()),
@@ -218,8 +217,8 @@ impl JobView {
                 .map(|cluster| job.spec.warnings(cluster))
                 .into_iter()
                 .flatten()
-                .map(WarningView::from)
-                .chain(job.spec.notes.iter().map(WarningView::from))
+                .map(Note::from)
+                .chain(job.spec.notes.iter().cloned())
                 .collect(),
             traceparent: job.spec.trace.as_ref().map(ToString::to_string),
             timeout_minutes: job.spec.timeout_minutes.map(std::num::NonZeroU32::get),

@@ -128,6 +128,6 @@ impl JobSummary {
     }
 }
 
-pub(super) fn texts<K: ToString>(map: &BTreeMap<K, String>) -> BTreeMap<String, String> {
-    map.iter().map(|(key, value)| (key.to_string(), value.clone())).collect()
+pub(super) fn texts(map: &BTreeMap<impl ToString, impl ToString>) -> BTreeMap<String, String> {
+    map.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect()
 }

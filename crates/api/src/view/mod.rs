@@ -19,7 +19,6 @@ mod result;
 mod status;
 mod task;
 mod timeline;
-mod warning;
 mod webhook;
 
 pub(crate) use attempt::{AttemptListView, AttemptView};
@@ -35,5 +34,4 @@ pub(crate) use result::{ResultView, table_row};
 pub(crate) use status::{Freshness, StatusView, is_watched};
 pub(crate) use task::{TaskListView, TaskView};
 pub(crate) use timeline::{TimelineEntryView, TimelineView};
-pub(crate) use warning::WarningView;
 pub(crate) use webhook::{DeadLetterListView, DeadLetterView, WebhookView};

@@ -4,12 +4,10 @@ use std::collections::BTreeMap;
 
 // `ToSchema` recognizes this type by its name only.
 use chrono::{DateTime, Utc};
-use domain::{Job, Phase, Pipeline, PipelineCounts, Status};
+use domain::{Job, Need, Phase, Pipeline, PipelineCounts, Status};
 use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
-
-use super::need::NeedView;
 
 /// A pipeline in a list.
 #[derive(Debug, Serialize, ToSchema)]
@@ -57,7 +55,7 @@ pub(crate) struct PipelineJobView {
     /// Whether it was never submitted, because a job that it needs did not become what it waited for.
     pub skipped: bool,
     /// The jobs that it waits for.
-    pub needs: Vec<NeedView>,
+    pub needs: Vec<Need>,
     /// When it began to run.
     pub started_on: Option<DateTime<Utc>>,
     /// When it ended.
@@ -105,7 +103,7 @@ impl From<&Job> for PipelineJobView {
             phase: job.phase,
             message: job.message.clone(),
             skipped: job.is_skipped,
-            needs: job.spec.needs.iter().map(NeedView::from).collect(),
+            needs: job.spec.needs.clone(),
             started_on: job.started_at,
             finished_on: job.finished_at,
         }

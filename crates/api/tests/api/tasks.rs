@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use axum::{body::Body, http::Request};
 use chrono::{DateTime, TimeDelta};
-use domain::{Job, JobId, Phase, Run, TaskOutcome};
+use domain::{Job, JobId, Phase, Run, TaskEnding, TaskOutcome, Transition};
 use persistence::{
-    ConcludedTask, DueJobs as _, Lane, LeaseTerms, ObservedTask, PollTurns as _, StepRecord, TaskPolls as _,
+    ConcludedTask, DueJobs as _, Lane, LeaseTerms, ObservedTask, PollTurns as _, TaskPolls as _,
     TaskRecords as _, Viewer,
 };
 use serde_json::{Value, json};
@@ -66,7 +66,7 @@ async fn see(api: &TestApi, id: &str, tasks: &[(u32, SlurmState)]) {
 /// A step concludes the runs that are over: those that completed are done, those that were canceled are canceled, the others failed.
 async fn tend(api: &TestApi, id: &str) {
     let (now, dgx) = (domain::Clock::now(&*api.clock), "dgx".parse().unwrap());
-    let terms = LeaseTerms { duration: Duration::from_mins(1), limit: 10 };
+    let terms = LeaseTerms { duration: Duration::from_mins(1), limit: 10, only_stopped: false };
     let lease = api.store.acquire_due(&dgx, Lane::Follow, Uuid::from_u128(9), terms).await.unwrap();
     let job = lease.jobs.iter().find(|job| job.id.to_string() == id).unwrap().clone();
     let ended = api.store.ended_tasks(std::slice::from_ref(&job), 100).await.unwrap();
@@ -82,17 +82,13 @@ async fn tend(api: &TestApi, id: &str) {
             let tally = tallies.iter_mut().find(|(no, _)| *no == task.attempt).unwrap();
             tally.1.conclude(outcome, true);
             let message = format!("It is {outcome}.");
-            ConcludedTask {
-                job: job.id,
-                attempt: task.attempt,
-                run: task.ended.run,
-                outcome: Some(outcome),
-                message,
-            }
+            let (run, outcome) = (task.ended.run, Some(outcome));
+            let ending = TaskEnding { run, outcome, message, failure: None, until: None };
+            ConcludedTask { job: job.id, attempt: task.attempt, ending }
         })
         .collect();
-    let (job, _) = job.tally(&tallies, now);
-    let step = StepRecord { job, due_at: Some(DateTime::UNIX_EPOCH) };
+    let Transition { job, .. } = job.tally(&tallies, now);
+    let step = Transition { job, due_at: Some(DateTime::UNIX_EPOCH) };
     let runs: Vec<&ConcludedTask> = runs.iter().collect();
     assert_eq!(api.store.record_tended(&lease, &[step], &runs, now).await.unwrap().len(), 1);
 }

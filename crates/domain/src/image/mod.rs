@@ -7,6 +7,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_with::{DeserializeFromStr, SerializeDisplay};
 use sha2::{Digest, Sha256};
+use utoipa::ToSchema;
 
 pub use parse::InvalidImage;
 
@@ -37,12 +38,17 @@ pub enum ImageRef {
     },
 }
 
-/// An image that an attempt starts in the place of the requested one.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// An image of an attempt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = LaunchImageView)]
 pub struct LaunchImage {
+    /// The image that the job requests, in Pyxis syntax.
+    #[schema(value_type = String)]
     pub requested: ImageRef,
+    /// The image that was started in its place.
+    #[schema(value_type = String)]
     pub image: ImageRef,
-    /// Why it is not the cached file that the job requested.
+    /// Why the image of the registry was started although a converted file was requested.
     pub note: Option<String>,
 }
 

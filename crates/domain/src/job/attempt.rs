@@ -104,6 +104,20 @@ pub struct PastFailure {
     pub allowed_again: bool,
 }
 
+impl PastFailure {
+    /// A failure that has just ended an attempt.
+    pub(crate) const fn of(
+        attempt: &Attempt,
+        task: u32,
+        signature: String,
+        nodes: Vec<NodeName>,
+        at: Timestamp,
+    ) -> Self {
+        let (no, slurm_id) = (attempt.no.get(), attempt.slurm_id);
+        Self { attempt: no, task, slurm_id, signature, nodes, at, requeued: false, allowed_again: false }
+    }
+}
+
 impl Attempt {
     /// The intent, before anything remote happened.
     pub(crate) fn intended(

@@ -3,23 +3,12 @@
 use std::{fmt, str::FromStr};
 
 use slurm::text_type;
-use strum::{Display, EnumString};
+
+use crate::request::results::LogStream;
 
 const MOST_ROLE_BYTES: usize = 32;
 /// Six digits: more tasks than any allocation has.
 const MOST_TASK_DIGITS: usize = 6;
-
-/// One of the two streams of a program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Display, EnumString)]
-#[strum(serialize_all = "lowercase")]
-pub enum LogStream {
-    Out,
-    Err,
-}
-
-impl LogStream {
-    pub const BOTH: [Self; 2] = [Self::Out, Self::Err];
-}
 
 /// A role in a job of several programs, such as `policy`. Its logs are in a directory of this name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -6,9 +6,9 @@ use crate::{
     job::{
         attempt::{Attempt, AttemptPlace},
         identity::{AttemptNo, JobId},
-        logs::{LogFile, LogRole, LogStream},
+        logs::{LogFile, LogRole},
     },
-    request::spec::JobSpec,
+    request::{results::LogStream, spec::JobSpec},
 };
 
 /// The paths of one job below the cluster's base directory.

@@ -1,47 +1,19 @@
 //! A pipeline as it is stored, and its status, which follows from its jobs.
 
-use std::{collections::BTreeMap, fmt, str::FromStr};
+use std::collections::BTreeMap;
 
 use serde::Serialize;
 use utoipa::ToSchema;
-use uuid::Uuid;
 
 use crate::{
     clock::Timestamp,
     job::{
+        identity::PipelineId,
         status::Status,
         stored::{Job, Owner},
     },
     request::text::Label,
 };
-
-/// The pipeline's id.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PipelineId(Uuid);
-
-impl PipelineId {
-    pub const fn new(id: Uuid) -> Self {
-        Self(id)
-    }
-
-    pub const fn get(self) -> Uuid {
-        self.0
-    }
-}
-
-impl fmt::Display for PipelineId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.hyphenated().fmt(f)
-    }
-}
-
-impl FromStr for PipelineId {
-    type Err = uuid::Error;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        text.parse().map(Self)
-    }
-}
 
 /// Jobs that were stored together. They name it in their specifications.
 #[derive(Debug, Clone, PartialEq)]

@@ -13,6 +13,7 @@ use crate::{
         status::{Phase, Status},
         stored::{DesiredState, Job},
     },
+    run::plan::Transition,
 };
 
 impl Job {
@@ -154,13 +155,9 @@ impl Job {
 
     /// The tasks of a job whose submission Slurm has just answered: another piece may follow at once.
     #[must_use]
-    pub(crate) fn after_piece(
-        mut self,
-        due_at: Option<Timestamp>,
-        now: Timestamp,
-    ) -> (Self, Option<Timestamp>) {
+    pub(crate) fn after_piece(mut self, due_at: Option<Timestamp>, now: Timestamp) -> Transition {
         let in_slurm = self.attempts_in_slurm().next().is_some();
-        let Some(array) = &mut self.array else { return (self, due_at) };
+        let Some(array) = &mut self.array else { return Transition { job: self, due_at } };
         let unsent = self.attempt.as_ref().filter(|attempt| !attempt.is_open() && attempt.slurm_id.is_none());
         if let (Some(attempt), Status::Canceled | Status::Paused) = (unsent, self.status) {
             // The attempt never reached Slurm. Its tasks, and those of the others, are counted in the next step.
@@ -173,7 +170,7 @@ impl Job {
                 self.status = Status::Pausing;
             }
             (self.phase, self.finished_at) = (Phase::InQueue, None);
-            return (self, Some(now));
+            return Transition { job: self, due_at: Some(now) };
         }
         if self.phase == Phase::Ended {
             // Slurm has rejected one of several attempts: the others go on.
@@ -183,10 +180,10 @@ impl Job {
                 self.finished_at = None;
                 self.phase = Phase::InQueue;
                 self.status = Status::Running;
-                return (self, Some(now));
+                return Transition { job: self, due_at: Some(now) };
             }
             array.counts.fail_pending();
-            return (self, due_at);
+            return Transition { job: self, due_at };
         }
         let is_put_off = matches!(self.phase, Phase::Queued | Phase::Submitting | Phase::RetryWait);
         if let Some(at) = due_at.filter(|at| is_put_off && *at > now) {
@@ -198,13 +195,13 @@ impl Job {
             if more && array.not_before.is_none_or(|at| at <= now) {
                 self.phase = Phase::Queued;
             }
-            return (self, Some(now));
+            return Transition { job: self, due_at: Some(now) };
         }
-        (self, due_at)
+        Transition { job: self, due_at }
     }
 
     /// The job after a step that concluded runs. `tallies` are those of all its attempts.
-    pub fn tally(&self, tallies: &[(AttemptNo, AttemptTally)], now: Timestamp) -> (Self, Option<Timestamp>) {
+    pub fn tally(&self, tallies: &[(AttemptNo, AttemptTally)], now: Timestamp) -> Transition {
         let mut job = self.clone();
         job.recount(tallies, now);
         job.settle(now)
@@ -257,18 +254,18 @@ impl Job {
     }
 
     /// Sets status, phase and message by the counts.
-    pub(crate) fn settle(mut self, now: Timestamp) -> (Self, Option<Timestamp>) {
+    pub(crate) fn settle(mut self, now: Timestamp) -> Transition {
         let in_slurm = self.attempts_in_slurm().next().is_some();
         let awaits =
             self.attempt.as_ref().is_some_and(|attempt| attempt.is_open() && attempt.slurm_id.is_none());
         let has_room = self.room() > 0;
-        let Some(array) = &mut self.array else { return (self, None) };
+        let Some(array) = &mut self.array else { return Transition { job: self, due_at: None } };
         if let (Some(refusal), false) = (array.refusal.clone(), in_slurm) {
             array.counts.fail_pending();
             let message = format!("{refusal} {}", said(array));
             (array.unsubmitted, array.held) = Default::default();
             self.end(Status::Error, message, now);
-            return (self, None);
+            return Transition { job: self, due_at: None };
         }
         let is_over = !in_slurm && !awaits && array.unsubmitted.is_empty() && array.held.is_empty();
         if is_over {
@@ -287,7 +284,7 @@ impl Job {
             let skips = status == Status::Canceled && !array.skipped.is_empty();
             self.is_skipped = skips && self.started_at.is_none() && self.desired == DesiredState::Run;
             self.end(status, message, now);
-            return (self, None);
+            return Transition { job: self, due_at: None };
         }
         let waits = !array.unsubmitted.is_empty() && array.refusal.is_none() && has_room;
         let until = array.not_before.filter(|at| *at > now);
@@ -299,7 +296,7 @@ impl Job {
             DesiredState::Cancel | DesiredState::Delete => self.status = Status::Canceling,
             DesiredState::Pause if !in_slurm => {
                 self.pause("Paused by its owner.", format!("Paused. {message}"), now);
-                return (self, None);
+                return Transition { job: self, due_at: None };
             }
             DesiredState::Pause => self.status = Status::Pausing,
         }
@@ -329,7 +326,7 @@ impl Job {
             (true, Some(at)) => Some(at),
             (false, _) => None,
         };
-        (self, due_at)
+        Transition { job: self, due_at }
     }
 }
 

@@ -160,8 +160,7 @@ impl Job {
         let earlier = job.attempt.clone().filter(|attempt| self.array.is_some() && in_slurm(attempt));
         job.end(Status::Error, why.to_owned(), now);
         job.attempt = earlier.or(job.attempt);
-        let (job, due_at) = job.after_piece(None, now);
-        Transition { job, due_at }
+        job.after_piece(None, now)
     }
 
     /// Allows these nodes again although they failed: without them Slurm finds no place for the job.

@@ -70,7 +70,7 @@ pub struct ComponentRequest {
 }
 
 /// The container of a step or a service.
-#[derive(Debug, Clone, Default, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ComponentContainer {
     /// `/path`, `/path:/inside` or `/path:/inside:ro`. Default: those of the job.
@@ -141,7 +141,6 @@ pub struct LiveRequest {
 
 impl ComponentContainer {
     pub(super) fn is_given(&self) -> bool {
-        let Self { mounts, mount_home } = self;
-        mounts.is_some() || mount_home.is_some()
+        *self != Self::default()
     }
 }

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// The container settings.
-#[derive(Debug, Clone, Default, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ContainerRequest {
     /// `/path`, `/path:/inside` or `/path:/inside:ro`. Default: the cluster's setting, by default `/lustre`.
@@ -38,13 +38,7 @@ pub struct ContainerRequest {
 impl ContainerRequest {
     /// Whether any field is given.
     pub(crate) fn is_given(&self) -> bool {
-        let Self { mounts, runtime, use_sqsh, require_sqsh, force_reconvert_latest, mount_home } = self;
-        mounts.is_some()
-            || mount_home.is_some()
-            || runtime.is_some()
-            || use_sqsh.is_some()
-            || require_sqsh.is_some()
-            || force_reconvert_latest.is_some()
+        *self != Self::default()
     }
 }
 

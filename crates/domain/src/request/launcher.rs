@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use remote::launcher::{self, Processes};
+use remote::launcher::{self, Accelerate, Bootstrap, DeepSpeed, Mpi, Ray, Rendezvous, Torchrun};
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use serde_json::{Value, json};
-use slurm::MpiPlugin;
 use utoipa::ToSchema;
 
 use crate::{cluster::policy::SubmitSettings, violation::Faults};
@@ -20,32 +19,11 @@ const LONGEST_ARG: usize = 1000;
 pub enum Launcher {
     Plain {},
     PerNode {},
-    Torchrun {
-        nproc_per_node: Option<u32>,
-        #[serde(default)]
-        rendezvous: Rendezvous,
-        #[serde(default)]
-        args: Vec<String>,
-    },
-    Accelerate {
-        nproc_per_node: Option<u32>,
-        #[serde(default)]
-        args: Vec<String>,
-    },
-    Deepspeed {
-        nproc_per_node: Option<u32>,
-        #[serde(default)]
-        args: Vec<String>,
-    },
-    Mpi {
-        plugin: Option<MpiPlugin>,
-    },
-    Ray {
-        #[serde(default)]
-        bootstrap: Bootstrap,
-        #[serde(default)]
-        args: Vec<String>,
-    },
+    Torchrun(Torchrun),
+    Accelerate(Accelerate),
+    Deepspeed(DeepSpeed),
+    Mpi(Mpi),
+    Ray(Ray),
 }
 
 /// A kind of launcher.
@@ -108,28 +86,6 @@ fn whole<'de, D: Deserializer<'de>>(input: D) -> Result<Option<u32>, D::Error> {
     }
 }
 
-/// What makes a Ray cluster.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Bootstrap {
-    /// The service: a head, workers, and the command as three steps of Slurm, with ports of their own.
-    #[default]
-    Steps,
-    /// `ray symmetric-run` of Ray 2.54 or later. It stops every Ray of the user on its nodes, so it needs exclusive nodes.
-    SymmetricRun,
-}
-
-/// How the launchers of several nodes meet.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Rendezvous {
-    /// By a store on the first node. The full name of that node must resolve on the others.
-    #[default]
-    C10d,
-    /// By the number of each node and the first node's address.
-    Static,
-}
-
 /// A launcher in a request: its kind, or an object with the kind and its settings.
 #[derive(Debug, ToSchema)]
 #[serde(untagged)]
@@ -157,53 +113,33 @@ impl Launcher {
     /// Whether it starts the processes of a node itself, and so needs one task there.
     pub(super) fn is_one_task(&self) -> bool {
         match self {
-            Self::Torchrun { .. } | Self::Accelerate { .. } | Self::Deepspeed { .. } | Self::Ray { .. } => {
-                true
-            }
-            Self::Plain {} | Self::PerNode {} | Self::Mpi { .. } => false,
+            Self::Torchrun(_) | Self::Accelerate(_) | Self::Deepspeed(_) | Self::Ray(_) => true,
+            Self::Plain {} | Self::PerNode {} | Self::Mpi(_) => false,
         }
     }
 
     /// Whether it would end programs of other jobs on its nodes.
     pub(super) fn needs_exclusive_nodes(&self) -> bool {
-        matches!(self, Self::Ray { bootstrap: Bootstrap::SymmetricRun, .. })
+        matches!(self, Self::Ray(Ray { bootstrap: Bootstrap::SymmetricRun, .. }))
     }
 
     /// What the cluster decides unless the job does.
     pub(super) fn use_defaults(&mut self, of_cluster: &SubmitSettings) {
-        if let Self::Mpi { plugin } = self {
+        if let Self::Mpi(Mpi { plugin }) = self {
             *plugin = plugin.take().or_else(|| of_cluster.mpi_plugin.clone());
         }
     }
 
     /// What the batch script does for it.
     pub(crate) fn of_script(&self) -> Arc<dyn launcher::Launcher> {
-        let on_node = |number: &Option<u32>| number.map_or(Processes::PerGpu, Processes::Number);
-        match self {
+        match self.clone() {
             Self::Plain {} => Arc::new(launcher::Plain),
             Self::PerNode {} => Arc::new(launcher::PerNode),
-            Self::Torchrun { nproc_per_node, rendezvous, args } => Arc::new(launcher::Torchrun {
-                processes: on_node(nproc_per_node),
-                rendezvous: match rendezvous {
-                    Rendezvous::C10d => launcher::Rendezvous::C10d,
-                    Rendezvous::Static => launcher::Rendezvous::Static,
-                },
-                args: args.clone(),
-            }),
-            Self::Accelerate { nproc_per_node, args } => {
-                Arc::new(launcher::Accelerate { processes: on_node(nproc_per_node), args: args.clone() })
-            }
-            Self::Deepspeed { nproc_per_node, args } => {
-                Arc::new(launcher::DeepSpeed { processes: on_node(nproc_per_node), args: args.clone() })
-            }
-            Self::Mpi { plugin } => Arc::new(launcher::Mpi { plugin: plugin.clone() }),
-            Self::Ray { bootstrap, args } => Arc::new(launcher::Ray {
-                bootstrap: match bootstrap {
-                    Bootstrap::Steps => launcher::Bootstrap::Steps,
-                    Bootstrap::SymmetricRun => launcher::Bootstrap::SymmetricRun,
-                },
-                args: args.clone(),
-            }),
+            Self::Torchrun(torchrun) => Arc::new(torchrun),
+            Self::Accelerate(accelerate) => Arc::new(accelerate),
+            Self::Deepspeed(deepspeed) => Arc::new(deepspeed),
+            Self::Mpi(mpi) => Arc::new(mpi),
+            Self::Ray(ray) => Arc::new(ray),
         }
     }
 }
@@ -212,26 +148,28 @@ impl LauncherSettings {
     fn launcher(mut self, at: &str, faults: &mut Faults) -> Launcher {
         self.check(at, faults);
         let mut args = || self.args.take().unwrap_or_default();
+        let mut nproc_per_node = || self.nproc_per_node.take();
         let launcher = match self.kind {
             LauncherKind::Plain => Launcher::Plain {},
             LauncherKind::PerNode => Launcher::PerNode {},
-            LauncherKind::Torchrun => Launcher::Torchrun {
-                nproc_per_node: self.nproc_per_node.take(),
+            LauncherKind::Torchrun => Launcher::Torchrun(Torchrun {
+                nproc_per_node: nproc_per_node(),
                 rendezvous: self.rendezvous.take().unwrap_or_default(),
                 args: args(),
-            },
+            }),
             LauncherKind::Accelerate => {
-                Launcher::Accelerate { nproc_per_node: self.nproc_per_node.take(), args: args() }
+                Launcher::Accelerate(Accelerate { nproc_per_node: nproc_per_node(), args: args() })
             }
             LauncherKind::Deepspeed => {
-                Launcher::Deepspeed { nproc_per_node: self.nproc_per_node.take(), args: args() }
+                Launcher::Deepspeed(DeepSpeed { nproc_per_node: nproc_per_node(), args: args() })
             }
             LauncherKind::Mpi => {
                 let plugin = self.plugin.take();
-                Launcher::Mpi { plugin: plugin.and_then(|word| faults.parse(&format!("{at}/plugin"), &word)) }
+                let plugin = plugin.and_then(|word| faults.parse(&format!("{at}/plugin"), &word));
+                Launcher::Mpi(Mpi { plugin })
             }
             LauncherKind::Ray => {
-                Launcher::Ray { bootstrap: self.bootstrap.take().unwrap_or_default(), args: args() }
+                Launcher::Ray(Ray { bootstrap: self.bootstrap.take().unwrap_or_default(), args: args() })
             }
         };
         // What is left belongs to other launchers.
@@ -283,8 +221,8 @@ mod tests {
 
     #[test]
     fn a_name_is_a_launcher_without_settings() {
-        let torchrun =
-            Launcher::Torchrun { nproc_per_node: None, rendezvous: Rendezvous::C10d, args: vec![] };
+        let torchrun = Torchrun { nproc_per_node: None, rendezvous: Rendezvous::C10d, args: vec![] };
+        let torchrun = Launcher::Torchrun(torchrun);
         assert_eq!(read(&json!("torchrun")), (Some(torchrun.clone()), vec![]));
         assert_eq!(read(&json!({"kind": "torchrun"})), (Some(torchrun), vec![]));
         for kind in ["plain", "per_node", "accelerate", "deepspeed", "mpi", "ray"] {

@@ -47,11 +47,16 @@ pub enum NeedWhen {
     Each,
 }
 
-/// A validated need.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// A job that this one needs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = NeedView)]
 pub struct Need {
+    /// Names the variables about the other job: `NEEDS_<NAME>_DIR` and others.
+    #[schema(value_type = String, example = "prep")]
     pub name: Word,
+    /// The id of the other job.
     pub job: Uuid,
+    /// What is waited for.
     pub when: NeedWhen,
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use chrono::TimeDelta;
 use serde_json::{Map, Value};
 use slurm::{
     Gres, Memory, MemoryRequest, Moment, NodeSet, OptionName, OptionText, OptionValue, Ownership,
@@ -58,13 +59,8 @@ pub(crate) fn moments(request: &JobRequest, faults: &mut Faults) -> (Option<Mome
     let BackendDetails { begin, deadline, .. } = &request.backend_details;
     let begin = begin.as_ref().and_then(|text| faults.parse("/backend_details/begin", text));
     let deadline = deadline.as_ref().and_then(|text| faults.parse("/backend_details/deadline", text));
-    let ends_first = match (begin, deadline) {
-        (Some(Moment::At(begin)), Some(Moment::At(deadline))) => deadline <= begin,
-        (Some(Moment::After(begin)), Some(Moment::After(deadline))) => deadline <= begin,
-        (Some(Moment::Local(begin)), Some(Moment::Local(deadline))) => deadline <= begin,
-        _ => false,
-    };
-    if ends_first {
+    let between = begin.zip(deadline).and_then(|(begin, deadline): (Moment, Moment)| begin.until(deadline));
+    if between.is_some_and(|time| time <= TimeDelta::zero()) {
         faults.add("/backend_details/deadline", "contradiction", "is not after begin");
     }
     (begin, deadline)
@@ -77,18 +73,9 @@ pub(crate) fn leaves_time(
     time: WallTime,
     faults: &mut Faults,
 ) {
-    let left = match (begin, deadline) {
-        (None, Some(Moment::After(deadline))) => deadline,
-        (Some(Moment::After(begin)), Some(Moment::After(deadline))) => deadline.saturating_sub(begin),
-        (Some(Moment::At(begin)), Some(Moment::At(deadline))) => {
-            u64::try_from((deadline - begin).num_seconds()).unwrap_or_default()
-        }
-        (Some(Moment::Local(begin)), Some(Moment::Local(deadline))) => {
-            u64::try_from((deadline - begin).num_seconds()).unwrap_or_default()
-        }
-        // The present time decides.
-        _ => return,
-    };
+    // Otherwise the present time decides.
+    let left = deadline.and_then(|deadline| begin.unwrap_or(Moment::After(0)).until(deadline));
+    let left = left.and_then(|left| u64::try_from(left.num_seconds()).ok()).unwrap_or_default();
     if left > 0 && left < time.seconds() {
         let detail = format_args!(
             "leaves {} minutes, and the job's time limit is {}: Slurm would never start it; request less time, or a later deadline",

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fmt};
 use regex::bytes::{Regex, RegexBuilder};
 use serde::{Deserialize, Serialize};
 use slurm::{ComponentName, RemotePath};
-use strum::Display;
+use strum::{Display, EnumString};
 use utoipa::ToSchema;
 
 use crate::{
@@ -34,7 +34,7 @@ pub struct ResultRequest {
     /// are ASCII.
     pub regex: Option<String>,
     /// The log for `json_line` and `regex`. Default: `out`.
-    pub log: Option<ResultLog>,
+    pub log: Option<LogStream>,
     /// The step or service whose log it is, of a job with several; the log of its first process. `json_line` and `regex` of such a
     /// job need it.
     pub component: Option<String>,
@@ -43,13 +43,33 @@ pub struct ResultRequest {
 }
 
 /// The log in which a result is found: standard output or standard error of the job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, Display, ToSchema)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Default,
+    Serialize,
+    Deserialize,
+    ToSchema,
+    Display,
+    EnumString,
+)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
-pub enum ResultLog {
+#[schema(as = ResultLog)]
+pub enum LogStream {
     #[default]
     Out,
     Err,
+}
+
+impl LogStream {
+    pub const BOTH: [Self; 2] = [Self::Out, Self::Err];
 }
 
 /// A validated result.
@@ -87,7 +107,7 @@ pub struct LogOf {
     /// Its first process; none: the batch script.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub component: Option<ComponentName>,
-    pub log: ResultLog,
+    pub log: LogStream,
 }
 
 /// The file below the directory of the job's logs.

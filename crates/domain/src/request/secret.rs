@@ -18,10 +18,11 @@ pub fn is_secret_key(key: &EnvKey) -> bool {
 }
 
 /// The secrets of one job. They are plain only between the database and the 0600 files on the cluster.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, Deserialize)]
 pub struct Secrets {
     pub env: BTreeMap<EnvKey, SecretString>,
     /// Those of one step or service alone.
+    #[serde(default)]
     pub components: BTreeMap<ComponentName, BTreeMap<EnvKey, SecretString>>,
     /// TAO's workspace details, which hold access keys at depths that vary by cloud. Only the few that are known to be
     /// harmless are in [`JobSpec::cloud_plain`](crate::JobSpec) instead.
@@ -29,12 +30,11 @@ pub struct Secrets {
 }
 
 /// The stored form, before it is sealed.
-#[derive(Serialize, Deserialize)]
-struct Opened {
-    env: BTreeMap<EnvKey, String>,
-    #[serde(default)]
-    components: BTreeMap<ComponentName, BTreeMap<EnvKey, String>>,
-    cloud_metadata: Map<String, Value>,
+#[derive(Serialize)]
+struct Opened<'a> {
+    env: BTreeMap<&'a EnvKey, &'a str>,
+    components: BTreeMap<&'a ComponentName, BTreeMap<&'a EnvKey, &'a str>>,
+    cloud_metadata: &'a Map<String, Value>,
 }
 
 impl Secrets {
@@ -44,27 +44,19 @@ impl Secrets {
 
     /// The plain bytes to be sealed.
     pub fn to_plain(&self) -> Result<Vec<u8>, serde_json::Error> {
-        let opened = |list: &BTreeMap<EnvKey, SecretString>| {
-            list.iter().map(|(key, value)| (key.clone(), value.expose_secret().to_owned())).collect()
-        };
+        fn opened(list: &BTreeMap<EnvKey, SecretString>) -> BTreeMap<&EnvKey, &str> {
+            list.iter().map(|(key, value)| (key, value.expose_secret())).collect()
+        }
         serde_json::to_vec(&Opened {
             env: opened(&self.env),
-            components: self.components.iter().map(|(name, list)| (name.clone(), opened(list))).collect(),
-            cloud_metadata: self.cloud_metadata.clone(),
+            components: self.components.iter().map(|(name, list)| (name, opened(list))).collect(),
+            cloud_metadata: &self.cloud_metadata,
         })
     }
 
     /// The inverse of [`to_plain`](Self::to_plain).
     pub fn from_plain(bytes: &[u8]) -> Result<Self, serde_json::Error> {
-        let Opened { env, components, cloud_metadata } = serde_json::from_slice(bytes)?;
-        let closed = |list: BTreeMap<EnvKey, String>| {
-            list.into_iter().map(|(key, value)| (key, value.into())).collect()
-        };
-        Ok(Self {
-            env: closed(env),
-            components: components.into_iter().map(|(name, list)| (name, closed(list))).collect(),
-            cloud_metadata,
-        })
+        serde_json::from_slice(bytes)
     }
 }
 

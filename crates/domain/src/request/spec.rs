@@ -13,6 +13,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use slurm::{EnvKey, Moment, PartitionList, RemotePath, SubmitOptions, TaskSet, TraceParent};
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::{
@@ -114,7 +115,7 @@ pub struct JobSpec {
     /// The latest end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Moment>,
-    /// What the cluster's last report made doubtful when the job was accepted.
+    /// What the cluster's last report made doubtful when the job was accepted. Stored, because the report changes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<Note>,
     /// The trace of the request that created the job.
@@ -190,11 +191,15 @@ pub struct PipelineMember {
     pub place: u32,
 }
 
-/// A warning that is stored with its job, because the report that it is from changes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// An accepted setting that may be a mistake.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = WarningView)]
 pub struct Note {
+    /// JSON pointer to the field in the request.
     pub pointer: String,
+    /// A stable name of the rule.
     pub code: String,
+    /// What happens, and what the alternative is.
     pub detail: String,
 }
 

@@ -124,8 +124,7 @@ pub fn after_needs(job: &Job, needed: &[NeededJob], now: Timestamp) -> Transitio
         // It has no attempt yet, so no run says anything of its tasks.
         next.recount(&[], now);
         if next.array.as_ref().is_some_and(|array| array.unsubmitted.is_empty()) {
-            let (job, due_at) = next.settle(now);
-            return Transition { job, due_at };
+            return next.settle(now);
         }
         next.phase = Phase::Queued;
         let holds_some = next.array.as_ref().is_some_and(|array| !array.held.is_empty());

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// The next step of a due job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Step {
     /// Nothing is on the cluster: end the job in the database.
     EndLocally,
@@ -126,5 +126,6 @@ pub fn released_at(run: &Run, graces: &Graces) -> Option<Timestamp> {
 #[derive(Debug, Clone)]
 pub struct Transition {
     pub job: Job,
+    /// `None`: only a poll moves it.
     pub due_at: Option<Timestamp>,
 }

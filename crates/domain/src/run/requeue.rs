@@ -37,7 +37,6 @@ pub fn explain_requeue(
     let mut job = job.clone();
     let Some(attempt) = &mut job.attempt else { return ExplainedRequeue { job, exclude: None } };
     attempt.explained_requeues = job.run.requeues;
-    let (no, slurm_id) = (attempt.no.get(), attempt.slurm_id);
     let why = if matches!(run.state, SlurmState::NodeFail | SlurmState::BootFail) {
         let nodes: Vec<NodeName> =
             node_list::expand(&run.nodes).iter().filter_map(|name| name.parse().ok()).collect();
@@ -47,17 +46,8 @@ pub fn explain_requeue(
             _ => unhealthy.iter().map(|node| node.name.clone()).filter(|name| nodes.contains(name)).collect(),
         };
         let signature = run.state.as_str().to_ascii_lowercase();
-        let allowed_again = false;
-        job.failures.push(PastFailure {
-            attempt: no,
-            task: 0,
-            slurm_id,
-            signature,
-            nodes: blamed,
-            at: now,
-            requeued: true,
-            allowed_again,
-        });
+        let failure = PastFailure::of(attempt, 0, signature, blamed, now);
+        job.failures.push(PastFailure { requeued: true, ..failure });
         "a node failed"
     } else if run.state == SlurmState::Preempted {
         "a job of higher priority took its nodes"

@@ -8,7 +8,7 @@ use crate::{
     job::results::TaskResult,
     progress::status_file::without_nan,
     request::{
-        results::{LogOf, ResultLog, ResultRule, ResultSource, expression},
+        results::{LogOf, LogStream, ResultRule, ResultSource, expression},
         spec::JobSpec,
     },
 };
@@ -65,8 +65,8 @@ fn part(rule: &ResultRule, places: &ResultPlaces) -> Option<ResultPart> {
 
 fn job_log(of: &LogOf, places: &ResultPlaces) -> Option<JobLog> {
     Some(match (&of.component, of.log) {
-        (None, ResultLog::Out) => JobLog::Out,
-        (None, ResultLog::Err) => JobLog::Err,
+        (None, LogStream::Out) => JobLog::Out,
+        (None, LogStream::Err) => JobLog::Err,
         (Some(_), _) => JobLog::File(places.logs.as_ref()?.join(&of.to_string()).ok()?),
     })
 }

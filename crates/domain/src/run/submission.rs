@@ -120,8 +120,7 @@ pub fn after_submit(
             Some(set_back(&mut job, &format!("The cluster is unreachable: {why}"), now))
         }
     };
-    let (job, due_at) = job.after_piece(due_at, now);
-    Transition { job, due_at }
+    job.after_piece(due_at, now)
 }
 
 /// Slurm has the job. A desired cancellation is carried out at once.
@@ -217,8 +216,7 @@ pub fn after_lookup(job: &Job, found: Lookup, now: Timestamp) -> Transition {
         }
         Lookup::Absent | Lookup::Unclear => Some(now + LOOKUP_INTERVAL),
     };
-    let (job, due_at) = job.after_piece(due_at, now);
-    Transition { job, due_at }
+    job.after_piece(due_at, now)
 }
 
 /// Slurm does not have the job.

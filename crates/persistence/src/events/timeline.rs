@@ -4,14 +4,9 @@ use std::{collections::BTreeSet, time::Duration};
 
 use domain::{ClusterName, JobId, Timestamp};
 use remote::{CommandResult, Subject};
-use serde::Serialize;
-use uuid::Uuid;
+use serde_json::{Value, json};
 
-use crate::{
-    error::Result,
-    store::Store,
-    values::{StoredRow, to_json},
-};
+use crate::{error::Result, store::Store, values::StoredRow};
 
 /// How many entries of one job and class are stored: following a log must not push out the submission of the job.
 const KEPT_OF_CLASS: i64 = 100;
@@ -57,57 +52,38 @@ pub struct TimelineEntry {
 /// A place in a timeline: after the entry with this start and id.
 pub type TimelinePlace = (Timestamp, i64);
 
-#[derive(Debug, Serialize)]
-struct Row<'a> {
-    job_id: Option<Uuid>,
-    cluster: &'a str,
-    attempt: Option<u32>,
-    class: &'static str,
-    host: Option<&'a str>,
-    started_at: Timestamp,
-    duration_ms: u64,
-    result: &'static str,
-    exit_code: Option<i32>,
-    bytes: Option<u64>,
-    jobs: usize,
-    outcome: Option<&'a str>,
-}
-
-impl<'a> Row<'a> {
-    fn all_of(run: &'a CommandRun) -> impl Iterator<Item = Self> {
-        run.subjects.iter().map(|(subject, outcome)| {
-            let (mut job_id, mut attempt) = (None, None);
-            match subject {
-                Subject::Attempt { job, no } => (job_id, attempt) = (Some(*job), Some(*no)),
-                Subject::Job(job) => job_id = Some(*job),
-                Subject::Cluster => {}
-            }
-            Self {
-                job_id,
-                cluster: run.cluster.as_str(),
-                attempt,
-                class: run.class,
-                host: run.host.as_deref(),
-                started_at: run.started_at,
-                duration_ms: u64::try_from(run.duration.as_millis()).unwrap_or(u64::MAX),
-                result: run.result.into(),
-                exit_code: run.exit_code,
-                bytes: run.bytes,
-                jobs: run.jobs,
-                outcome: outcome.as_deref(),
-            }
+/// The rows of a command: one for each timeline that it belongs to.
+fn rows(run: &CommandRun) -> impl Iterator<Item = Value> {
+    run.subjects.iter().map(|(subject, outcome)| {
+        let (job, attempt) = match subject {
+            Subject::Attempt { job, no } => (Some(job), Some(no)),
+            Subject::Job(job) => (Some(job), None),
+            Subject::Cluster => (None, None),
+        };
+        json!({
+            "job_id": job,
+            "cluster": run.cluster.as_str(),
+            "attempt": attempt,
+            "class": run.class,
+            "host": run.host,
+            "started_at": run.started_at,
+            "duration_ms": u64::try_from(run.duration.as_millis()).unwrap_or(u64::MAX),
+            "result": run.result,
+            "exit_code": run.exit_code,
+            "bytes": run.bytes,
+            "jobs": run.jobs,
+            "outcome": outcome,
         })
-    }
+    })
 }
 
 impl Store {
     /// Stores commands; those of deleted jobs are left out.
     pub async fn record_commands(&self, runs: &[CommandRun]) -> Result<()> {
-        let rows: Vec<Row<'_>> = runs.iter().flat_map(Row::all_of).collect();
+        let rows: Vec<Value> = runs.iter().flat_map(rows).collect();
         if rows.is_empty() {
             return Ok(());
         }
-        let document = to_json("a remote command", &rows)?;
         let mut tx = self.pool.begin().await?;
         let touched = sqlx::query_scalar!(
             r#"-- events::timeline::record_commands
@@ -131,7 +107,7 @@ impl Store {
                    returning job_id
                )
                select distinct job_id as "job!" from stored where job_id is not null"#,
-            document,
+            Value::from(rows),
         )
         .fetch_all(&mut *tx)
         .await?;
@@ -146,8 +122,9 @@ impl Store {
         )
         .execute(&mut *tx)
         .await?;
-        let polled: BTreeSet<&str> =
-            rows.iter().filter(|row| row.is_for_cluster()).map(|row| row.cluster).collect();
+        let is_poll =
+            |run: &&CommandRun| run.subjects.iter().any(|(subject, _)| *subject == Subject::Cluster);
+        let polled: BTreeSet<&str> = runs.iter().filter(is_poll).map(|run| run.cluster.as_str()).collect();
         for cluster in polled {
             sqlx::query!(
                 "-- events::timeline::record_commands polls
@@ -224,12 +201,6 @@ impl Store {
                 })
             })
             .collect()
-    }
-}
-
-impl Row<'_> {
-    fn is_for_cluster(&self) -> bool {
-        self.job_id.is_none()
     }
 }
 

@@ -17,11 +17,13 @@ use crate::{
     values::{duration, millis},
 };
 
-/// How long leases last and how many are taken at once.
+/// How long leases last, how many are taken at once, and for which jobs.
 #[derive(Debug, Clone, Copy)]
 pub struct LeaseTerms {
     pub duration: Duration,
     pub limit: u32,
+    /// Only jobs that need no submission: they wait for other jobs, or their owners no longer want them to run.
+    pub only_stopped: bool,
 }
 
 /// Jobs that only this worker may take a step of, until the lease ends.
@@ -49,10 +51,6 @@ pub trait DueJobs {
         terms: LeaseTerms,
     ) -> impl Call<Lease>;
 
-    /// As [`acquire_due`](Self::acquire_due) for the submit lane, but only the jobs that need no submission: they wait for other jobs, or
-    /// their owners no longer want them to run.
-    fn acquire_stopped(&self, cluster: &ClusterName, token: Uuid, terms: LeaseTerms) -> impl Call<Lease>;
-
     /// Extends the lease. An expired lease cannot be extended: another worker may have the jobs.
     fn extend(&self, lease: &Lease, duration: Duration) -> impl Call<()>;
 
@@ -78,11 +76,51 @@ impl DueJobs for Store {
         token: Uuid,
         terms: LeaseTerms,
     ) -> Result<Lease> {
-        self.acquire(cluster, lane, token, terms, true).await
-    }
-
-    async fn acquire_stopped(&self, cluster: &ClusterName, token: Uuid, terms: LeaseTerms) -> Result<Lease> {
-        self.acquire(cluster, Lane::Submit, token, terms, false).await
+        // SKIP LOCKED: two workers that ask at the same moment get different jobs instead of waiting.
+        let rows = sqlx::query!(
+            r#"-- jobs::leases::acquire_due
+             with due as (
+                 select id from jobs
+                 where due_at <= now() and cluster = $1 and (lease_token is null or lease_expires_at <= now())
+                   and (phase in ('waiting', 'queued', 'converting_image', 'submitting', 'retry_wait', 'paused')) = $5
+                   and ($6 or desired_state <> 'run' or phase = 'waiting')
+                 order by due_at
+                 limit $2
+                 for update skip locked
+             )
+             update jobs j
+             set lease_token = $3, lease_expires_at = now() + $4 * interval '1 millisecond',
+                 lease_attempts = lease_attempts + 1, updated_by = 'acquire_due'
+             from due where j.id = due.id
+             returning j.id, clock_timestamp() as "now!""#,
+            cluster.as_str(),
+            i64::from(terms.limit),
+            token,
+            millis(terms.duration),
+            lane == Lane::Submit,
+            !terms.only_stopped,
+        )
+        .fetch_all(&self.pool)
+        .await?;
+        let Some(first) = rows.first() else {
+            return Ok(Lease { token, jobs: Vec::new(), granted_on: None });
+        };
+        let granted_on = Some(first.now);
+        let ids: Vec<Uuid> = rows.iter().map(|row| row.id).collect();
+        let rows = select_jobs!(
+            "jobs::leases::acquire_due jobs",
+            "where j.id = any($1) and j.lease_token = $2 order by j.due_at",
+            &ids,
+            token,
+        )
+        .fetch_all(&self.pool)
+        .await?;
+        let (mut jobs, corrupt) = rows::readable(rows);
+        self.attach_earlier(&mut jobs).await?;
+        if !corrupt.is_empty() {
+            self.set_aside(token, &corrupt).await?;
+        }
+        Ok(Lease { token, jobs, granted_on })
     }
 
     async fn extend(&self, lease: &Lease, duration: Duration) -> Result<()> {
@@ -138,62 +176,6 @@ impl DueJobs for Store {
 }
 
 impl Store {
-    /// `to_run`: also jobs whose owners want them to run.
-    async fn acquire(
-        &self,
-        cluster: &ClusterName,
-        lane: Lane,
-        token: Uuid,
-        terms: LeaseTerms,
-        to_run: bool,
-    ) -> Result<Lease> {
-        // SKIP LOCKED: two workers that ask at the same moment get different jobs instead of waiting.
-        let rows = sqlx::query!(
-            r#"-- jobs::leases::acquire_due
-             with due as (
-                 select id from jobs
-                 where due_at <= now() and cluster = $1 and (lease_token is null or lease_expires_at <= now())
-                   and (phase in ('waiting', 'queued', 'converting_image', 'submitting', 'retry_wait', 'paused')) = $5
-                   and ($6 or desired_state <> 'run' or phase = 'waiting')
-                 order by due_at
-                 limit $2
-                 for update skip locked
-             )
-             update jobs j
-             set lease_token = $3, lease_expires_at = now() + $4 * interval '1 millisecond',
-                 lease_attempts = lease_attempts + 1, updated_by = 'acquire_due'
-             from due where j.id = due.id
-             returning j.id, clock_timestamp() as "now!""#,
-            cluster.as_str(),
-            i64::from(terms.limit),
-            token,
-            millis(terms.duration),
-            lane == Lane::Submit,
-            to_run,
-        )
-        .fetch_all(&self.pool)
-        .await?;
-        let Some(first) = rows.first() else {
-            return Ok(Lease { token, jobs: Vec::new(), granted_on: None });
-        };
-        let granted_on = Some(first.now);
-        let ids: Vec<Uuid> = rows.iter().map(|row| row.id).collect();
-        let rows = select_jobs!(
-            "jobs::leases::acquire_due jobs",
-            "where j.id = any($1) and j.lease_token = $2 order by j.due_at",
-            &ids,
-            token,
-        )
-        .fetch_all(&self.pool)
-        .await?;
-        let (mut jobs, corrupt) = rows::readable(rows);
-        self.attach_earlier(&mut jobs).await?;
-        if !corrupt.is_empty() {
-            self.set_aside(token, &corrupt).await?;
-        }
-        Ok(Lease { token, jobs, granted_on })
-    }
-
     /// Puts unreadable jobs off by an hour, so that readable ones come first until somebody repairs them.
     async fn set_aside(&self, token: Uuid, jobs: &[Uuid]) -> Result<()> {
         self.run(sqlx::query!(

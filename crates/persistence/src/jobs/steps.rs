@@ -6,7 +6,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use domain::{Job, JobId, Secrets, Timestamp};
+use domain::{JobId, Secrets, Timestamp, Transition};
 use uuid::Uuid;
 
 use crate::{
@@ -16,14 +16,6 @@ use crate::{
     store::{Call, Store},
     values::StoredRow,
 };
-
-/// A job after a step.
-#[derive(Debug)]
-pub struct StepRecord {
-    pub job: Job,
-    /// When the next step is due; `None` when only a poll moves the job.
-    pub due_at: Option<Timestamp>,
-}
 
 /// What a step needs, and its result.
 pub trait StepRecords {
@@ -36,7 +28,7 @@ pub trait StepRecords {
     fn record_intents(
         &self,
         lease: &Lease,
-        steps: &[StepRecord],
+        steps: &[Transition],
         now: Timestamp,
     ) -> impl Call<HashSet<JobId>>;
 
@@ -45,7 +37,7 @@ pub trait StepRecords {
 
     /// Stores results and returns the lease on their jobs. Returns the jobs that were stored; a result without its lease is
     /// dropped.
-    fn record_steps(&self, lease: &Lease, steps: &[StepRecord], now: Timestamp) -> impl Call<HashSet<JobId>>;
+    fn record_steps(&self, lease: &Lease, steps: &[Transition], now: Timestamp) -> impl Call<HashSet<JobId>>;
 }
 
 impl StepRecords for Store {
@@ -69,7 +61,7 @@ impl StepRecords for Store {
     async fn record_intents(
         &self,
         lease: &Lease,
-        steps: &[StepRecord],
+        steps: &[Transition],
         now: Timestamp,
     ) -> Result<HashSet<JobId>> {
         self.record(lease, steps, false, now).await
@@ -100,7 +92,7 @@ impl StepRecords for Store {
     async fn record_steps(
         &self,
         lease: &Lease,
-        steps: &[StepRecord],
+        steps: &[Transition],
         now: Timestamp,
     ) -> Result<HashSet<JobId>> {
         self.record(lease, steps, true, now).await
@@ -111,7 +103,7 @@ impl Store {
     async fn record(
         &self,
         lease: &Lease,
-        steps: &[StepRecord],
+        steps: &[Transition],
         release: bool,
         now: Timestamp,
     ) -> Result<HashSet<JobId>> {
@@ -120,7 +112,7 @@ impl Store {
             self.record_together(&mut connection, lease, steps, release, now).await
         };
         let stored = if steps.len() > 1 {
-            let refused = |step: &StepRecord, error: &StoreError| {
+            let refused = |step: &Transition, error: &StoreError| {
                 tracing::error!(job.id = %step.job.id, error = ?error, "the database refuses a job's new state");
             };
             store_all(steps, record, refused).await?
@@ -134,7 +126,7 @@ impl Store {
         &self,
         connection: &mut sqlx::PgConnection,
         lease: &Lease,
-        steps: &[StepRecord],
+        steps: &[Transition],
         release: bool,
         now: Timestamp,
     ) -> Result<Vec<Uuid>> {

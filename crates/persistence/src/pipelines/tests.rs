@@ -7,7 +7,7 @@ use testkit::{Dice, command_job};
 use uuid::Uuid;
 
 use super::*;
-use crate::{DueJobs as _, LeaseTerms, Needs as _, Sealer, StepRecord, StepRecords as _};
+use crate::{DueJobs as _, LeaseTerms, Needs as _, Sealer, StepRecords as _};
 
 const NOW: Timestamp = DateTime::UNIX_EPOCH;
 
@@ -214,7 +214,7 @@ async fn the_jobs_of_a_random_graph_end_as_the_rules_say(pool: PgPool) {
         let mut token = 1;
         loop {
             token += 1;
-            let terms = LeaseTerms { duration: Duration::from_secs(30), limit: 100 };
+            let terms = LeaseTerms { duration: Duration::from_secs(30), limit: 100, only_stopped: false };
             let cluster = "dgx".parse().unwrap();
             let mut lease =
                 store.acquire_due(&cluster, Lane::Submit, Uuid::from_u128(token), terms).await.unwrap();
@@ -229,13 +229,13 @@ async fn the_jobs_of_a_random_graph_end_as_the_rules_say(pool: PgPool) {
                 let (status, began) = graph[usize::try_from(job.id.get().as_u128()).unwrap() - 1].1;
                 if job.phase == Phase::Waiting {
                     let Transition { job, due_at } = after_needs(&job, &needed[&job.id], NOW);
-                    steps.push(StepRecord { job, due_at });
+                    steps.push(Transition { job, due_at });
                 } else if dice.chance(300) {
                     later.push(job);
                 } else {
                     let (phase, finished_at) = (Phase::Ended, Some(NOW));
                     let job = Job { status, phase, finished_at, started_at: began.then_some(NOW), ..job };
-                    steps.push(StepRecord { job, due_at: None });
+                    steps.push(Transition { job, due_at: None });
                 }
             }
             store.record_steps(&lease, &steps, NOW).await.unwrap();

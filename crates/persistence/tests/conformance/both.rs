@@ -7,11 +7,13 @@ use std::{
 };
 
 use chrono::{DateTime, TimeDelta};
-use domain::{ActiveJob, ArrayTasks, Job, JobArray, JobId, Need, NeedWhen, ObservedChange, Timestamp};
+use domain::{
+    ActiveJob, ArrayTasks, Job, JobArray, JobId, Need, NeedWhen, ObservedChange, Timestamp, Transition,
+};
 use persistence::{
     DueJobs as _, Inserted, Lane, Lease, LeaseTerms, Needs as _, NewJob, Observations as _,
-    PartitionTurns as _, PollLease, PollResult, PollTurns as _, Purges as _, Requested, StepRecord,
-    StepRecords as _, StoreError,
+    PartitionTurns as _, PollLease, PollResult, PollTurns as _, Purges as _, Requested, StepRecords as _,
+    StoreError,
 };
 use testkit::{Dice, command_job};
 use uuid::Uuid;
@@ -31,7 +33,7 @@ macro_rules! of_both {
 mod arrays;
 mod images;
 
-const TERMS: LeaseTerms = LeaseTerms { duration: LEASE, limit: 10 };
+const TERMS: LeaseTerms = LeaseTerms { duration: LEASE, limit: 10, only_stopped: false };
 
 /// A result of both stores.
 type Pair<T> = (T, T);
@@ -227,7 +229,7 @@ impl Both {
     async fn record(&mut self) {
         let Some(((real, memory), jobs)) = self.some_lease() else { return };
         let now = self.now;
-        let steps: Vec<StepRecord> = jobs.iter().map(|job| moves::step(job, &mut self.dice, now)).collect();
+        let steps: Vec<Transition> = jobs.iter().map(|job| moves::step(job, &mut self.dice, now)).collect();
         let intents = self.dice.chance(300);
         let stored = if intents {
             let real = self.real.store().record_intents(&real, &steps, now).await;

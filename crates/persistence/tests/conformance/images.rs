@@ -1,10 +1,9 @@
 //! Promises to jobs that wait for the conversion of their image.
 
 use chrono::TimeDelta;
-use domain::{CachedImage, Conversion, DesiredState, Job, JobId, Owner, Phase, Status};
+use domain::{CachedImage, Conversion, DesiredState, Job, JobId, Owner, Phase, Status, Transition};
 use persistence::{
-    DueJobs as _, ImageRecord, ImageRequest, Images as _, Inserted, Lane, NewJob, StepRecord,
-    StepRecords as _, Wait,
+    DueJobs as _, ImageRecord, ImageRequest, Images as _, Inserted, Lane, NewJob, StepRecords as _, Wait,
 };
 use slurm::RemotePath;
 use testkit::command_job;
@@ -37,7 +36,7 @@ async fn step(side: &impl Side, token: u128, change: impl Fn(Job) -> Job) -> Vec
         let lease =
             side.store().acquire_due(&dgx(), lane, Uuid::from_u128(token * 2 + number), TERMS).await.unwrap();
         let steps: Vec<_> =
-            lease.jobs.iter().map(|job| StepRecord { job: change(job.clone()), due_at: None }).collect();
+            lease.jobs.iter().map(|job| Transition { job: change(job.clone()), due_at: None }).collect();
         side.store().record_steps(&lease, &steps, NOW).await.unwrap();
         stepped.extend(lease.jobs.iter().map(|job| job.id));
     }

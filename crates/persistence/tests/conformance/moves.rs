@@ -3,15 +3,15 @@
 use chrono::TimeDelta;
 use domain::{
     Attempt, DesiredState, Graces, Job, JobPaths, Observation, ObservedChange, Outcome, Phase, Run, Status,
-    TaskTemplate, Timestamp, Verdict, observe,
+    TaskTemplate, Timestamp, Transition, Verdict, observe,
 };
-use persistence::{ActiveArray, ObservedTask, StepRecord};
+use persistence::{ActiveArray, ObservedTask};
 use remote::StatusChunk;
 use slurm::{QueueRow, RemotePath, SlurmJobId, SlurmState};
 use testkit::Dice;
 
 /// The job after a random step.
-pub(crate) fn step(job: &Job, dice: &mut Dice, now: Timestamp) -> StepRecord {
+pub(crate) fn step(job: &Job, dice: &mut Dice, now: Timestamp) -> Transition {
     let mut job = job.clone();
     match dice.below(7) {
         0 | 1 if job.phase == Phase::Waiting => {
@@ -57,7 +57,7 @@ pub(crate) fn step(job: &Job, dice: &mut Dice, now: Timestamp) -> StepRecord {
         1 => Some(now),
         _ => Some(now + TimeDelta::seconds(65)),
     };
-    StepRecord { job, due_at }
+    Transition { job, due_at }
 }
 
 fn intend(job: &mut Job, now: Timestamp) {

@@ -1,9 +1,9 @@
 //! Promises that both stores keep, one test for each.
 
 use chrono::{DateTime, TimeDelta};
-use domain::{DesiredState, Job, Phase, Status, Timestamp};
+use domain::{DesiredState, Job, Phase, Status, Timestamp, Transition};
 use persistence::{
-    DueJobs as _, Incarnations as _, Inserted, Lane, Lease, LeaseTerms, NewJob, StepRecord, StepRecords as _,
+    DueJobs as _, Incarnations as _, Inserted, Lane, Lease, LeaseTerms, NewJob, StepRecords as _,
 };
 use testkit::command_job;
 use uuid::Uuid;
@@ -24,7 +24,7 @@ use crate::{
 };
 
 pub(crate) const NOW: Timestamp = DateTime::UNIX_EPOCH;
-pub(crate) const TERMS: LeaseTerms = LeaseTerms { duration: LEASE, limit: 10 };
+pub(crate) const TERMS: LeaseTerms = LeaseTerms { duration: LEASE, limit: 10, only_stopped: false };
 
 /// A job that was just accepted.
 pub(crate) async fn accepted(side: &impl Side) -> Job {
@@ -43,8 +43,8 @@ pub(crate) async fn lease(side: &impl Side, token: u128) -> Lease {
     side.store().acquire_due(&dgx(), Lane::Submit, Uuid::from_u128(token), TERMS).await.unwrap()
 }
 
-pub(crate) fn ended(job: &Job) -> StepRecord {
-    StepRecord { job: job.canceled_locally(NOW), due_at: None }
+pub(crate) fn ended(job: &Job) -> Transition {
+    Transition { job: job.canceled_locally(NOW), due_at: None }
 }
 
 async fn a_leased_job_is_leased_once(side: impl Side) {
@@ -60,7 +60,7 @@ async fn a_request_outlives_a_step_that_did_not_see_it(side: impl Side) {
     let held = lease(&side, 1).await;
     side.request(job.id, Request::Cancel, NOW).await;
     let waiting = Job { phase: Phase::RetryWait, ..job.clone() };
-    let step = StepRecord { job: waiting, due_at: Some(NOW + TimeDelta::hours(1)) };
+    let step = Transition { job: waiting, due_at: Some(NOW + TimeDelta::hours(1)) };
     side.store().record_steps(&held, &[step], NOW).await.unwrap();
     let after = side.find(job.id).await.unwrap();
     assert_eq!((after.desired, after.status), (DesiredState::Cancel, Status::Canceling));

@@ -106,7 +106,9 @@ impl Side for Postgres {
     }
 
     async fn events(&self, id: JobId) -> Vec<JobEvent> {
-        self.store.events(id, 0, &[], 10_000).await.unwrap()
+        self.store.place_events().await.unwrap();
+        let events = self.store.job_feed(id, 0, 0, &[], 10_000).await.unwrap();
+        events.into_iter().map(|of_feed| of_feed.event).collect()
     }
 
     async fn set_incarnation(&self, name: &ClusterName, incarnation: Option<i64>) {

@@ -4,7 +4,7 @@ use std::{fs, os::unix::fs::PermissionsExt, sync::Arc};
 
 use remote::{
     BatchScript, Kind,
-    launcher::{Launcher, Processes, Rendezvous, Site, Start, Torchrun},
+    launcher::{Launcher, Rendezvous, Site, Start, Torchrun},
 };
 
 use crate::{
@@ -93,7 +93,7 @@ fn the_first_process_of_a_launcher_to_fail_gives_the_code() {
                 until [ -e $SITE/rank.0 -a -e $SITE/rank.1 ]; do sleep 0.1; done; \
                 if [ $RANK = 1 ]; then exit 7; fi; while :; do sleep 0.1; done";
     let mut script = table(&node, &[("main", Kind::Step, text)]);
-    let launcher = Torchrun { processes: Processes::Number(2), rendezvous: Rendezvous::C10d, args: vec![] };
+    let launcher = Torchrun { nproc_per_node: Some(2), rendezvous: Rendezvous::C10d, args: vec![] };
     script.components[0].launcher = Arc::new(launcher);
     let output = node.run(&script, 42, 0);
     assert_eq!(output.status.code(), Some(7), "{}", stderr(&output));

@@ -1,23 +1,15 @@
 //! The CUDA version that a job uses instead of its image's own.
 
-use serde_with::{DeserializeFromStr, SerializeDisplay};
+use super::text_type::word_type;
 
-use crate::{InvalidName, text_type};
-
-/// A CUDA version, as in the name of its directory: `12`, `12.8` or `12.8.1`.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, SerializeDisplay, DeserializeFromStr)]
-pub struct CudaVersion(String);
-
-text_type!(CudaVersion);
-
-impl CudaVersion {
-    fn check(text: &str) -> Result<String, InvalidName> {
+word_type!(
+    /// A CUDA version, as in the name of its directory: `12`, `12.8` or `12.8.1`.
+    CudaVersion, "CUDA version", "up to three numbers joined by dots, such as 12.8", max 14,
+    |text| {
         let number = |part: &str| (1..=4).contains(&part.len()) && part.bytes().all(|b| b.is_ascii_digit());
-        let is_version = text.split('.').count() <= 3 && text.split('.').all(number);
-        let allowed = "up to three numbers joined by dots, such as 12.8";
-        is_version.then(|| text.to_owned()).ok_or_else(|| InvalidName::new("CUDA version", allowed, text))
+        text.split('.').count() <= 3 && text.split('.').all(number)
     }
-}
+);
 
 #[cfg(test)]
 mod tests {

@@ -1,31 +1,22 @@
 //! The recipient of Slurm's mails.
 
-use serde_with::{DeserializeFromStr, SerializeDisplay};
+use super::text_type::word_type;
 
-use crate::{InvalidName, text_type};
-
-/// A mail address for `sbatch --mail-user`: one `@`, and on both sides only characters that need no quoting in an
-/// `#SBATCH` line. RFC 5321 allows more, such as quotes and spaces.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, SerializeDisplay, DeserializeFromStr)]
-pub struct MailAddress(String);
-
-text_type!(MailAddress);
-
-impl MailAddress {
-    fn check(text: &str) -> Result<String, InvalidName> {
+word_type!(
+    /// A mail address for `sbatch --mail-user`: one `@`, and on both sides only characters that need no quoting in an
+    /// `#SBATCH` line. RFC 5321 allows more, such as quotes and spaces.
+    MailAddress, "mail address", "NAME@HOST of A-Z a-z 0-9 . _ + -", max 254,
+    |text| {
         let part = |part: &str, plain: fn(u8) -> bool| {
             part.bytes().next().is_some_and(|first| first.is_ascii_alphanumeric())
                 && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || plain(byte))
         };
-        let well_formed = text.len() <= 254
-            && text.split_once('@').is_some_and(|(name, host)| {
-                part(name, |byte| matches!(byte, b'.' | b'_' | b'+' | b'-'))
-                    && part(host, |byte| matches!(byte, b'.' | b'-'))
-            });
-        let refused = || InvalidName::new("mail address", "NAME@HOST of A-Z a-z 0-9 . _ + -", text);
-        well_formed.then(|| text.to_owned()).ok_or_else(refused)
+        text.split_once('@').is_some_and(|(name, host)| {
+            part(name, |byte| matches!(byte, b'.' | b'_' | b'+' | b'-'))
+                && part(host, |byte| matches!(byte, b'.' | b'-'))
+        })
     }
-}
+);
 
 #[cfg(test)]
 mod tests {

@@ -1,4 +1,4 @@
-//! The macro behind the newtypes over a checked `String`.
+//! The macros behind the newtypes over a checked `String`.
 
 /// Implements the common traits of a checked text: parsing, display, `as_str`.
 ///
@@ -38,3 +38,25 @@ macro_rules! text_type {
         }
     };
 }
+
+/// Declares a checked text that is right or wrong as it stands, so that its spelling is canonical.
+macro_rules! word_type {
+    ($(#[$doc:meta])* $name:ident, $kind:literal, $allowed:literal, max $max:literal, $check:expr) => {
+        $(#[$doc])*
+        #[derive(
+            Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, serde_with::SerializeDisplay, serde_with::DeserializeFromStr,
+        )]
+        pub struct $name(String);
+
+        $crate::text_type!($name);
+
+        impl $name {
+            fn check(text: &str) -> Result<String, $crate::InvalidName> {
+                let check: fn(&str) -> bool = $check;
+                let is_right = text.len() <= $max && check(text);
+                is_right.then(|| text.to_owned()).ok_or_else(|| $crate::InvalidName::new($kind, $allowed, text))
+            }
+        }
+    };
+}
+pub(crate) use word_type;

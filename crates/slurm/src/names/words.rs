@@ -3,79 +3,60 @@
 //! The rules are narrower than Slurm's. `squeue --name a,b` splits on commas, `sacct -P` splits on `|`, and a newline ends
 //! an `#SBATCH` line. A name without these characters needs no quoting.
 
-use serde_with::{DeserializeFromStr, SerializeDisplay};
+use super::text_type::word_type;
 
-use crate::{InvalidName, text_type};
-
-macro_rules! name_type {
-    ($(#[$doc:meta])* $name:ident, $kind:literal, $allowed:literal, max $max:literal, first $first:expr, rest $rest:expr) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, SerializeDisplay, DeserializeFromStr)]
-        pub struct $name(String);
-
-        text_type!($name);
-
-        impl $name {
-            fn check(text: &str) -> Result<String, InvalidName> {
-                let first: fn(u8) -> bool = $first;
-                let rest: fn(u8) -> bool = $rest;
-                let bytes = text.as_bytes();
-                let well_formed = bytes.len() <= $max
-                    && bytes.first().is_some_and(|byte| first(*byte))
-                    && bytes.iter().all(|byte| rest(*byte));
-                if well_formed { Ok(text.to_owned()) } else { Err(InvalidName::new($kind, $allowed, text)) }
-            }
-        }
-    };
+fn is_name(text: &str, first: fn(u8) -> bool, rest: fn(u8) -> bool) -> bool {
+    text.bytes().next().is_some_and(first) && text.bytes().all(rest)
 }
 
 fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
-name_type!(
+fn is_lower(byte: u8) -> bool {
+    byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_' || byte == b'-'
+}
+
+word_type!(
     /// The name of a job in Slurm: `[A-Za-z0-9_-]{1,128}`. Our names are unique, so they find a submission.
     JobName, "job name", "1 to 128 of A-Z a-z 0-9 _ -", max 128,
-    first |b| is_word(b) || b == b'-', rest |b| is_word(b) || b == b'-'
+    |text| is_name(text, |b| is_word(b) || b == b'-', |b| is_word(b) || b == b'-')
 );
 
-name_type!(
+word_type!(
     /// The name of a component of a job: `[a-z][a-z0-9_-]{0,31}`. Its step, its markers and its log directory have it.
     ComponentName, "component name", "1 to 32 of a-z 0-9 _ -, starting with a letter", max 32,
-    first |b| b.is_ascii_lowercase(),
-    rest |b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_' || b == b'-'
+    |text| is_name(text, |b| b.is_ascii_lowercase(), is_lower)
 );
 
-name_type!(
+word_type!(
     /// A login name on the cluster: `[a-z_][a-z0-9_-]{0,31}`, as `useradd(8)` recommends.
     UserName, "user name", "1 to 32 of a-z 0-9 _ -, not starting with a digit or -", max 32,
-    first |b| b.is_ascii_lowercase() || b == b'_',
-    rest |b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_' || b == b'-'
+    |text| is_name(text, |b| b.is_ascii_lowercase() || b == b'_', is_lower)
 );
 
-name_type!(
+word_type!(
     /// A Slurm account (`sbatch --account`): `[A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}`.
     Account, "account", "1 to 64 of A-Z a-z 0-9 _ . + -, starting with a letter, digit or _", max 64,
-    first is_word, rest |b| is_word(b) || matches!(b, b'.' | b'+' | b'-')
+    |text| is_name(text, is_word, |b| is_word(b) || matches!(b, b'.' | b'+' | b'-'))
 );
 
-name_type!(
+word_type!(
     /// One Slurm partition: `[A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}`.
     Partition, "partition", "1 to 64 of A-Z a-z 0-9 _ . + -, starting with a letter, digit or _", max 64,
-    first is_word, rest |b| is_word(b) || matches!(b, b'.' | b'+' | b'-')
+    |text| is_name(text, is_word, |b| is_word(b) || matches!(b, b'.' | b'+' | b'-'))
 );
 
-name_type!(
+word_type!(
     /// One node, not a range: `[A-Za-z0-9][A-Za-z0-9.-]{0,62}`.
     NodeName, "node name", "1 to 63 of A-Z a-z 0-9 . -, starting with a letter or digit", max 63,
-    first |b| b.is_ascii_alphanumeric(),
-    rest |b| b.is_ascii_alphanumeric() || b == b'.' || b == b'-'
+    |text| is_name(text, |b| b.is_ascii_alphanumeric(), |b| b.is_ascii_alphanumeric() || b".-".contains(&b))
 );
 
-name_type!(
+word_type!(
     /// The name of an environment variable: `[A-Za-z_][A-Za-z0-9_]{0,127}`.
     EnvKey, "environment variable name", "1 to 128 of A-Z a-z 0-9 _, not starting with a digit", max 128,
-    first |b| b.is_ascii_alphabetic() || b == b'_', rest is_word
+    |text| is_name(text, |b| b.is_ascii_alphabetic() || b == b'_', is_word)
 );
 
 #[cfg(test)]

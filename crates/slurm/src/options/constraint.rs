@@ -2,31 +2,23 @@
 
 use std::collections::BTreeSet;
 
-use serde_with::{DeserializeFromStr, SerializeDisplay};
+use crate::names::text_type::word_type;
 
-use crate::{InvalidName, text_type};
-
-const MAX_BYTES: usize = 500;
-
-/// An expression over features: `a100&nvlink`, `intel|amd`, `[rack1|rack2]` or `[rack1*2&rack2*4]`.
-///
-/// Slurm checks the grammar; this type only has feature names, their operators, and brackets that match.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, SerializeDisplay, DeserializeFromStr)]
-pub struct Constraint(String);
-
-text_type!(Constraint);
-
-impl Constraint {
-    fn check(text: &str) -> Result<String, InvalidName> {
-        let is_right = text.len() <= MAX_BYTES
-            && text.chars().all(|c| is_of_name(c) || "&|*,()[]{}".contains(c))
+word_type!(
+    /// An expression over features: `a100&nvlink`, `intel|amd`, `[rack1|rack2]` or `[rack1*2&rack2*4]`.
+    ///
+    /// Slurm checks the grammar; this type only has feature names, their operators, and brackets that match.
+    Constraint, "constraint",
+    "features of A-Z a-z 0-9 _ . : = / + - with & | * and brackets, such as a100&nvlink", max 500,
+    |text| {
+        text.chars().all(|c| is_of_name(c) || "&|*,()[]{}".contains(c))
             && text.starts_with(|c: char| c.is_ascii_alphanumeric() || "_([".contains(c))
             && text.contains(is_of_name)
-            && brackets_match(text);
-        let allowed = "features of A-Z a-z 0-9 _ . : = / + - with & | * and brackets, such as a100&nvlink";
-        is_right.then(|| text.to_owned()).ok_or_else(|| InvalidName::new("constraint", allowed, text))
+            && brackets_match(text)
     }
+);
 
+impl Constraint {
     /// The features that it names. The number after a `*` is a count of nodes.
     pub fn features(&self) -> BTreeSet<&str> {
         let mut features = BTreeSet::new();

@@ -3,25 +3,19 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use serde_with::{DeserializeFromStr, SerializeDisplay};
 
-use crate::{InvalidName, options::text::OptionText, text_type};
+use crate::{names::text_type::word_type, options::text::OptionText};
 
-/// The name of a long option without its dashes: `[a-z][a-z0-9-]*`.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, SerializeDisplay, DeserializeFromStr)]
-pub struct OptionName(String);
-
-text_type!(OptionName);
+word_type!(
+    /// The name of a long option without its dashes: `[a-z][a-z0-9-]*`.
+    OptionName, "option name", "1 to 64 of a-z 0-9 -, starting with a letter, such as mem-bind", max 64,
+    |text| {
+        text.starts_with(|c: char| c.is_ascii_lowercase())
+            && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+    }
+);
 
 impl OptionName {
-    fn check(text: &str) -> Result<String, InvalidName> {
-        let is_name = text.len() <= 64
-            && text.starts_with(|c: char| c.is_ascii_lowercase())
-            && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
-        let allowed = "1 to 64 of a-z 0-9 -, starting with a letter, such as mem-bind";
-        is_name.then(|| text.to_owned()).ok_or_else(|| InvalidName::new("option name", allowed, text))
-    }
-
     /// How the service uses this option.
     pub fn ownership(&self) -> Ownership {
         let name = self.as_str();

@@ -2,43 +2,26 @@
 
 use std::collections::HashSet;
 
-use serde_with::{DeserializeFromStr, SerializeDisplay};
+use crate::{NodeName, names::text_type::word_type, node_list};
 
-use crate::{InvalidName, NodeName, node_list, text_type};
-
-const MAX_BYTES: usize = 1024;
-
-/// Different nodes in Slurm's notation: `node[01-04,07],gpu1`. At most 1,023 of them.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, SerializeDisplay, DeserializeFromStr)]
-pub struct NodeSet(String);
-
-text_type!(NodeSet);
+word_type!(
+    /// Different nodes in Slurm's notation: `node[01-04,07],gpu1`. At most 1,023 of them.
+    NodeSet, "list of nodes", "different nodes, such as node[01-04],gpu7", max 1024,
+    |text| {
+        // A slash would make Slurm read a file.
+        let plain = |c: char| c.is_ascii_alphanumeric() || ".-[],".contains(c);
+        let has_gap = text.is_empty() || text.starts_with(',') || text.ends_with(',') || text.contains(",,");
+        let mut seen = HashSet::new();
+        let mut is_new = |name: &String| name.parse::<NodeName>().is_ok_and(|node| seen.insert(node));
+        !has_gap && text.chars().all(plain) && node_list::expand(text).iter().all(&mut is_new)
+    }
+);
 
 impl NodeSet {
     /// Each node.
     pub fn nodes(&self) -> Vec<NodeName> {
         // `check` has parsed every name.
         node_list::expand(&self.0).iter().filter_map(|name| name.parse().ok()).collect()
-    }
-
-    fn check(text: &str) -> Result<String, InvalidName> {
-        let refused = || InvalidName::new("list of nodes", "different nodes, such as node[01-04],gpu7", text);
-        // A slash would make Slurm read a file.
-        let plain = |c: char| c.is_ascii_alphanumeric() || ".-[],".contains(c);
-        if text.is_empty() || text.len() > MAX_BYTES || !text.chars().all(plain) {
-            return Err(refused());
-        }
-        if text.starts_with(',') || text.ends_with(',') || text.contains(",,") {
-            return Err(refused());
-        }
-        let mut seen = HashSet::new();
-        for name in node_list::expand(text) {
-            let node: NodeName = name.parse().map_err(|_| refused())?;
-            if !seen.insert(node) {
-                return Err(refused());
-            }
-        }
-        Ok(text.to_owned())
     }
 }
 

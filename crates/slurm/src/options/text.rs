@@ -1,25 +1,12 @@
 //! Free texts in options. The script quotes them for sbatch.
 
-use serde_with::{DeserializeFromStr, SerializeDisplay};
+use crate::names::text_type::word_type;
 
-use crate::{InvalidName, text_type};
-
-/// The value of an option: 1 to 1,000 bytes without control characters.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, SerializeDisplay, DeserializeFromStr)]
-pub struct OptionText(String);
-
-text_type!(OptionText);
-
-impl OptionText {
-    const MAX_BYTES: usize = 1000;
-
-    fn check(text: &str) -> Result<String, InvalidName> {
-        let is_right = (1..=Self::MAX_BYTES).contains(&text.len())
-            && !text.chars().any(|c| c.is_control() || is_line_end(c));
-        let allowed = "1 to 1000 bytes without newlines and control characters";
-        is_right.then(|| text.to_owned()).ok_or_else(|| InvalidName::new("option value", allowed, text))
-    }
-}
+word_type!(
+    /// The value of an option: 1 to 1,000 bytes without control characters.
+    OptionText, "option value", "1 to 1000 bytes without newlines and control characters", max 1000,
+    |text| !text.is_empty() && !text.chars().any(|c| c.is_control() || is_line_end(c))
+);
 
 /// Unicode's own line ends: harmless for sbatch, but confusing in a script that a person reads.
 fn is_line_end(c: char) -> bool {

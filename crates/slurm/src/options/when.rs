@@ -2,7 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
-use chrono::{DateTime, NaiveDate, NaiveDateTime, SecondsFormat, Utc};
+use chrono::{DateTime, NaiveDate, NaiveDateTime, SecondsFormat, TimeDelta, Utc};
 use serde_with::{DeserializeFromStr, SerializeDisplay};
 
 use crate::{InvalidName, number::digits};
@@ -35,6 +35,17 @@ impl Moment {
             Self::Local(at) => return Some(SbatchTime(at.format("%Y-%m-%dT%H:%M:%S").to_string())),
         };
         (left > 0).then(|| SbatchTime(format!("now+{left}seconds")))
+    }
+
+    /// The time until a later moment, which is negative if that is earlier; `None` if the two cannot be compared.
+    pub fn until(self, later: Self) -> Option<TimeDelta> {
+        let seconds = |number: u64| TimeDelta::try_seconds(i64::try_from(number).ok()?);
+        match (self, later) {
+            (Self::At(at), Self::At(later)) => Some(later - at),
+            (Self::After(after), Self::After(later)) => Some(seconds(later)? - seconds(after)?),
+            (Self::Local(at), Self::Local(later)) => Some(later - at),
+            _ => None,
+        }
     }
 }
 

@@ -1,26 +1,6 @@
 //! Words of sbatch's options. The rules are narrower than Slurm's, so that no word needs quotes in an `#SBATCH` line.
 
-use serde_with::{DeserializeFromStr, SerializeDisplay};
-
-use crate::{InvalidName, text_type, time::wall_time::seconds_of};
-
-macro_rules! word_type {
-    ($(#[$doc:meta])* $name:ident, $kind:literal, $allowed:literal, max $max:literal, $check:expr) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, SerializeDisplay, DeserializeFromStr)]
-        pub struct $name(String);
-
-        text_type!($name);
-
-        impl $name {
-            fn check(text: &str) -> Result<String, InvalidName> {
-                let check: fn(&str) -> bool = $check;
-                let is_right = text.len() <= $max && check(text);
-                is_right.then(|| text.to_owned()).ok_or_else(|| InvalidName::new($kind, $allowed, text))
-            }
-        }
-    };
-}
+use crate::{names::text_type::word_type, time::wall_time::seconds_of};
 
 /// A word that begins with a letter, a digit or `_`, of these and the given characters.
 fn is_word(text: &str, more: &str) -> bool {

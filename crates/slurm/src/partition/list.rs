@@ -2,41 +2,23 @@
 
 use std::collections::HashSet;
 
-use serde_with::{DeserializeFromStr, SerializeDisplay};
+use crate::{Partition, names::text_type::word_type};
 
-use crate::{InvalidName, Partition, text_type};
-
-/// The longest list, in bytes: far above any real site's, far below the limit of an `#SBATCH` line.
-const MAX_BYTES: usize = 1024;
-
-/// One or more different comma-separated partitions, as for `sbatch --partition`.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, SerializeDisplay, DeserializeFromStr)]
-pub struct PartitionList(String);
-
-text_type!(PartitionList);
+word_type!(
+    /// One or more different comma-separated partitions, as for `sbatch --partition`. The limit is far above any real site's, and far below
+    /// that of an `#SBATCH` line.
+    PartitionList, "partition list", "one or more different partitions, separated by commas", max 1024,
+    |text| {
+        let mut seen = HashSet::new();
+        text.split(',').all(|part| part.parse::<Partition>().is_ok_and(|partition| seen.insert(partition)))
+    }
+);
 
 impl PartitionList {
     /// The partitions, in order.
     pub fn iter(&self) -> impl Iterator<Item = Partition> + '_ {
         // `check` has parsed every part, so none is dropped here.
         self.0.split(',').filter_map(|part| part.parse().ok())
-    }
-
-    fn check(text: &str) -> Result<String, InvalidName> {
-        let refused = || {
-            InvalidName::new("partition list", "one or more different partitions, separated by commas", text)
-        };
-        if text.len() > MAX_BYTES {
-            return Err(refused());
-        }
-        let mut seen = HashSet::new();
-        for part in text.split(',') {
-            let partition: Partition = part.parse().map_err(|_| refused())?;
-            if !seen.insert(partition) {
-                return Err(refused());
-            }
-        }
-        Ok(text.to_owned())
     }
 }
 

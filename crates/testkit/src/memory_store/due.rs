@@ -27,16 +27,7 @@ impl DueJobs for MemoryStore {
         token: Uuid,
         terms: LeaseTerms,
     ) -> Result<Lease, StoreError> {
-        Ok(self.acquire(cluster, lane, token, terms, true))
-    }
-
-    async fn acquire_stopped(
-        &self,
-        cluster: &ClusterName,
-        token: Uuid,
-        terms: LeaseTerms,
-    ) -> Result<Lease, StoreError> {
-        Ok(self.acquire(cluster, Lane::Submit, token, terms, false))
+        Ok(self.acquire(cluster, lane, token, terms))
     }
 
     async fn extend(&self, lease: &Lease, duration: Duration) -> Result<(), StoreError> {
@@ -84,14 +75,7 @@ impl DueJobs for MemoryStore {
 }
 
 impl MemoryStore {
-    fn acquire(
-        &self,
-        cluster: &ClusterName,
-        lane: Lane,
-        token: Uuid,
-        terms: LeaseTerms,
-        to_run: bool,
-    ) -> Lease {
+    fn acquire(&self, cluster: &ClusterName, lane: Lane, token: Uuid, terms: LeaseTerms) -> Lease {
         let now = self.now();
         let mut tables = self.tables();
         let mut due: Vec<_> = tables
@@ -99,7 +83,9 @@ impl MemoryStore {
             .values_mut()
             .filter(|row| row.job.cluster == *cluster && Lane::of(row.job.phase) == lane)
             .filter(|row| row.due_at.is_some_and(|due| due <= now) && is_free(row.held, now))
-            .filter(|row| to_run || row.job.desired != DesiredState::Run || row.job.phase == Phase::Waiting)
+            .filter(|row| {
+                !terms.only_stopped || row.job.desired != DesiredState::Run || row.job.phase == Phase::Waiting
+            })
             .collect();
         due.sort_by_key(|row| row.due_at);
         due.truncate(terms.limit as usize);

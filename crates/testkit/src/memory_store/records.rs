@@ -5,8 +5,8 @@ use std::{
     time::Duration,
 };
 
-use domain::{Attempt, DesiredState, Job, JobId, Phase, Run, Secrets, Status, Timestamp};
-use persistence::{Lease, PurgeTarget, Purges, StepRecord, StepRecords, StoreError};
+use domain::{Attempt, DesiredState, Job, JobId, Phase, Run, Secrets, Status, Timestamp, Transition};
+use persistence::{Lease, PurgeTarget, Purges, StepRecords, StoreError};
 
 use super::{MemoryStore, Right, Turn, after, is_held, row::JobRow};
 
@@ -23,7 +23,7 @@ impl StepRecords for MemoryStore {
     async fn record_intents(
         &self,
         lease: &Lease,
-        steps: &[StepRecord],
+        steps: &[Transition],
         now: Timestamp,
     ) -> Result<HashSet<JobId>, StoreError> {
         Ok(self.record(lease, steps, false, now))
@@ -45,7 +45,7 @@ impl StepRecords for MemoryStore {
     async fn record_steps(
         &self,
         lease: &Lease,
-        steps: &[StepRecord],
+        steps: &[Transition],
         now: Timestamp,
     ) -> Result<HashSet<JobId>, StoreError> {
         Ok(self.record(lease, steps, true, now))
@@ -95,12 +95,12 @@ impl Purges for MemoryStore {
 }
 
 impl MemoryStore {
-    fn record(&self, lease: &Lease, steps: &[StepRecord], release: bool, at: Timestamp) -> HashSet<JobId> {
+    fn record(&self, lease: &Lease, steps: &[Transition], release: bool, at: Timestamp) -> HashSet<JobId> {
         let now = self.now();
         let mut tables = self.tables();
         let mut stored = HashSet::new();
         let (mut refused, mut changed) = (Vec::new(), Vec::new());
-        for StepRecord { job, due_at } in steps {
+        for Transition { job, due_at } in steps {
             let Some(row) = tables.jobs.get_mut(&job.id) else { continue };
             let before = row.before();
             if !is_held(row.held, lease.token, now) {

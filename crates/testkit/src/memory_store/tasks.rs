@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use domain::{
-    AttemptNo, AttemptTally, ClusterName, EndedRun, Job, JobId, NewestRun, Phase, Run, TaskOutcome, Timestamp,
+    AttemptNo, AttemptTally, ClusterName, EndedRun, Job, JobId, NewestRun, Phase, Run, TaskEnding,
+    TaskOutcome, Timestamp, Transition,
 };
 use persistence::{
-    ActiveArray, ConcludedTask, EndedTask, Lease, ObservedTask, PollLease, StepRecord, StepRecords as _,
-    StoreError, TaskPolls, TaskRecords,
+    ActiveArray, ConcludedTask, EndedTask, Lease, ObservedTask, PollLease, StepRecords as _, StoreError,
+    TaskPolls, TaskRecords,
 };
 use slurm::TaskSet;
 
@@ -147,15 +148,14 @@ impl TaskRecords for MemoryStore {
     async fn record_tended(
         &self,
         lease: &Lease,
-        steps: &[StepRecord],
+        steps: &[Transition],
         runs: &[&ConcludedTask],
         now: Timestamp,
     ) -> Result<HashSet<JobId>, StoreError> {
         let stored = self.record_steps(lease, steps, now).await?;
         let mut tables = self.tables();
-        for ConcludedTask { job, attempt, run, outcome, .. } in
-            runs.iter().filter(|run| stored.contains(&run.job))
-        {
+        for ConcludedTask { job, attempt, ending } in runs.iter().filter(|run| stored.contains(&run.job)) {
+            let TaskEnding { run, outcome, .. } = ending;
             let Some(row) = tables.jobs.get_mut(job) else { continue };
             row.add_lines_of(attempt.get(), run, now);
             let Some(known) =

@@ -1,5 +1,7 @@
 //! Takes steps: leases due jobs, sorts them by the step that `domain` plans, and carries the steps out.
 
+use std::collections::HashMap;
+
 use domain::{ClusterName, Job, JobId, Step, Urgency, plan};
 use persistence::{Lane, Lease, LeaseTerms, WorkStore};
 use slurm::TraceParent;
@@ -18,21 +20,7 @@ use crate::{
 };
 
 /// Leased jobs, by their next step.
-#[derive(Default)]
-struct Sorted {
-    end: Vec<Job>,
-    pause: Vec<Job>,
-    explain_requeue: Vec<Job>,
-    relax_exclusions: Vec<Job>,
-    purge: Vec<Job>,
-    wait: Vec<Job>,
-    submit: Vec<Job>,
-    locate: Vec<Job>,
-    cancel: Vec<Job>,
-    conclude: Vec<Job>,
-    tend: Vec<Job>,
-    rest: Vec<Job>,
-}
+type Sorted = HashMap<Step, Vec<Job>>;
 
 impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     /// Takes one step of every due job of a lane, up to a batch. Returns the number of jobs. `turn` is released as soon as the
@@ -43,7 +31,8 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         lane: Lane,
         turn: Option<Turn<'_>>,
     ) -> Result<usize> {
-        let terms = LeaseTerms { duration: self.settings.lease, limit: self.settings.batch };
+        let terms =
+            LeaseTerms { duration: self.settings.lease, limit: self.settings.batch, only_stopped: false };
         let cluster = &runtime.target.cluster.name;
         let since = self.clock.uptime();
         let allowed = match lane {
@@ -51,13 +40,12 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             Lane::Follow => None,
         };
         let lease_token = self.ids.lease();
-        let mut lease = if allowed == Some(0) {
+        let allowed_terms = match allowed {
             // What waits for the budget is not leased, so that it can be canceled.
-            self.store.acquire_stopped(cluster, lease_token, terms).await?
-        } else {
-            let limit = terms.limit.min(allowed.unwrap_or(u32::MAX));
-            self.store.acquire_due(cluster, lane, lease_token, LeaseTerms { limit, ..terms }).await?
+            Some(0) => LeaseTerms { only_stopped: true, ..terms },
+            _ => LeaseTerms { limit: terms.limit.min(allowed.unwrap_or(u32::MAX)), ..terms },
         };
+        let mut lease = self.store.acquire_due(cluster, lane, lease_token, allowed_terms).await?;
         self.hear(lease.granted_on, since);
         let jobs = std::mem::take(&mut lease.jobs);
         if jobs.is_empty() {
@@ -84,12 +72,13 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         &self,
         runtime: &Runtime<L>,
         lease: &Lease,
-        sorted: Sorted,
+        mut sorted: Sorted,
         turn: Option<Turn<'_>>,
     ) -> Result {
-        let now = self.clock.now();
-        let ended = sorted.end.iter().map(|job| (job, job.canceled_locally(now)));
-        let paused = sorted.pause.iter().map(|job| (job, job.paused_locally(now)));
+        let mut due = |step| sorted.remove(&step).unwrap_or_default();
+        let (end, pause, now) = (due(Step::EndLocally), due(Step::PauseLocally), self.clock.now());
+        let ended = end.iter().map(|job| (job, job.canceled_locally(now)));
+        let paused = pause.iter().map(|job| (job, job.paused_locally(now)));
         let (staged, bare): (Vec<_>, Vec<_>) =
             ended.chain(paused).partition(|(before, _)| before.may_be_staged());
         // These have nothing on the cluster, so they do not wait for it.
@@ -97,44 +86,31 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         self.record(lease, &bare).await?;
         let staged = staged.into_iter().map(|(before, job)| Unsubmitted::new(before, done(job, None)));
         self.record_unsubmitted(runtime, lease, staged.collect()).await?;
-        self.store.put_off(lease, &sorted.rest, None).await?;
-        unless_empty(sorted.wait, |jobs| self.await_needs(lease, jobs)).await?;
+        self.store.put_off(lease, &due(Step::Rest), None).await?;
+        unless_empty(due(Step::AwaitNeeds), |jobs| self.await_needs(lease, jobs)).await?;
         // One remote command for each kind, side by side.
         let cluster = &runtime.target.cluster.name;
         let (submitted, located, canceled, concluded, tended, explained, relaxed, purged) = tokio::join!(
-            carry(cluster, "submit", sorted.submit, |jobs| self.submit(runtime, lease, jobs, turn)),
-            carry(cluster, "locate", sorted.locate, |jobs| self.locate(runtime, lease, jobs)),
-            carry(cluster, "cancel", sorted.cancel, |jobs| self.cancel(runtime, lease, jobs)),
-            carry(cluster, "conclude", sorted.conclude, |jobs| self.conclude(runtime, lease, jobs)),
-            carry(cluster, "tend", sorted.tend, |jobs| self.tend(runtime, lease, jobs)),
-            carry(cluster, "explain_requeue", sorted.explain_requeue, |jobs| {
+            carry(cluster, "submit", due(Step::Submit), |jobs| self.submit(runtime, lease, jobs, turn)),
+            carry(cluster, "locate", due(Step::Locate), |jobs| self.locate(runtime, lease, jobs)),
+            carry(cluster, "cancel", due(Step::Cancel), |jobs| self.cancel(runtime, lease, jobs)),
+            carry(cluster, "conclude", due(Step::Conclude), |jobs| self.conclude(runtime, lease, jobs)),
+            carry(cluster, "tend", due(Step::Tend), |jobs| self.tend(runtime, lease, jobs)),
+            carry(cluster, "explain_requeue", due(Step::ExplainRequeue), |jobs| {
                 self.explain_requeues(runtime, lease, jobs)
             }),
-            carry(cluster, "relax_exclusions", sorted.relax_exclusions, |jobs| {
+            carry(cluster, "relax_exclusions", due(Step::RelaxExclusions), |jobs| {
                 self.relax_exclusions(runtime, lease, jobs)
             }),
-            carry(cluster, "purge", sorted.purge, |jobs| self.purge(runtime, lease, jobs)),
+            carry(cluster, "purge", due(Step::Purge), |jobs| self.purge(runtime, lease, jobs)),
         );
         first_error([submitted, located, canceled, concluded, tended, explained, relaxed, purged])
     }
 
     fn sort(&self, runtime: &Runtime<L>, jobs: Vec<Job>) -> Sorted {
-        let (mut sorted, graces, now) = (Sorted::default(), self.graces(runtime), self.clock.now());
+        let (mut sorted, graces, now) = (Sorted::new(), self.graces(runtime), self.clock.now());
         for job in jobs {
-            match plan(&job, &graces, now) {
-                Step::EndLocally => sorted.end.push(job),
-                Step::PauseLocally => sorted.pause.push(job),
-                Step::ExplainRequeue => sorted.explain_requeue.push(job),
-                Step::RelaxExclusions => sorted.relax_exclusions.push(job),
-                Step::Purge => sorted.purge.push(job),
-                Step::AwaitNeeds => sorted.wait.push(job),
-                Step::Submit => sorted.submit.push(job),
-                Step::Locate => sorted.locate.push(job),
-                Step::Cancel => sorted.cancel.push(job),
-                Step::Tend => sorted.tend.push(job),
-                Step::Conclude => sorted.conclude.push(job),
-                Step::Rest => sorted.rest.push(job),
-            }
+            sorted.entry(plan(&job, &graces, now)).or_default().push(job);
         }
         sorted
     }

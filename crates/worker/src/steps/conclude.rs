@@ -4,11 +4,11 @@ use std::collections::HashMap;
 
 use chrono::TimeDelta;
 use domain::{
-    DesiredState, Ending, Findings, Job, JobId, JobPaths, LogStream, ResultPlaces, TaskResult, Timestamp,
-    UnhealthyNode, cached_file_faults, cleanup_is_retried, conclude, next_conclusion, parts_at_the_end,
-    progress_at_the_end, status_backlog,
+    DesiredState, Ending, Findings, Job, JobId, JobPaths, LogStream, ResultPlaces, Run, TaskResult,
+    Timestamp, Transition, UnhealthyNode, cached_file_faults, cleanup_is_retried, conclude, next_conclusion,
+    parts_at_the_end, progress_at_the_end, status_backlog,
 };
-use persistence::{Lease, StepRecord, WorkStore};
+use persistence::{Lease, WorkStore};
 use remote::{Conclude, Concluded, Concluding};
 use slurm::{NodeName, SlurmState, node_list};
 
@@ -24,33 +24,25 @@ use crate::{
 };
 
 /// Enough for the last 500 lines of most logs, which the failure rules search.
-pub(super) const TAIL_BYTES: usize = 64 * 1024;
+const TAIL_BYTES: usize = 64 * 1024;
 /// The most bytes of all status files in one command; the next command reads the rest.
-pub(super) const STATUS_BYTES: usize = 8 * 1024 * 1024;
+const STATUS_BYTES: usize = 8 * 1024 * 1024;
 /// After a command without an answer.
 pub(super) const TRY_AGAIN: TimeDelta = TimeDelta::seconds(5);
 
 impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     pub(crate) async fn conclude(&self, runtime: &Runtime<L>, lease: &Lease, jobs: Vec<Job>) -> Result {
         let asked_at = self.clock.now();
-        let command = Conclude {
-            jobs: jobs.iter().filter_map(|job| concluding(job, asked_at)).collect(),
-            tail_bytes: TAIL_BYTES,
-            status_bytes_total: STATUS_BYTES,
-        };
-        let answer = runtime.target.link.call(&command).await;
-        if let Err(error) = &answer {
-            warn_of_each(&jobs, error, "the exit code and logs of the job could not be read");
-        }
-        let found: HashMap<&str, &Concluded> =
-            answer.iter().flatten().map(|concluded| (concluded.key.as_str(), concluded)).collect();
+        let asked = jobs.iter().filter_map(|job| concluding(job, asked_at)).collect();
+        let failed = "the exit code and logs of the job could not be read";
+        let found = self.left_by(runtime, asked, &jobs, failed).await;
         let sick = self.sick_nodes(runtime, nodes_of_failed(&jobs)).await;
         let spare =
             self.spare_nodes(runtime, &jobs.iter().filter(|job| has_failed(job)).collect::<Vec<_>>()).await;
         let results = results(&jobs, &found).await;
         let graces = self.graces(runtime);
         let now = self.clock.now();
-        let step = |job: Job| -> StepRecord {
+        let step = |job: Job| -> Transition {
             let token = job.attempt.as_ref().map(|attempt| attempt.token.as_str());
             match token.and_then(|token| found.get(token)) {
                 Some(concluded) => {
@@ -65,7 +57,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                         ended_with: concluded.ended_with.as_ref(),
                         progress: progress_at_the_end(&job.spec, concluded.results.as_deref()),
                         results: results.get(&job.id).map(Vec::as_slice),
-                        unhealthy: &of_job(&job, &sick),
+                        unhealthy: &of_run(&job.run, &sick),
                         spare: spare.get(&job.id).copied(),
                     };
                     match conclude(&job, &findings, &graces, now) {
@@ -106,10 +98,28 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         runtime.wake_lanes();
         Ok(())
     }
+
+    /// What ended runs of these jobs have left, by their names in Slurm. `failed` goes into the log if the cluster does not answer.
+    pub(super) async fn left_by(
+        &self,
+        runtime: &Runtime<L>,
+        asked: Vec<Concluding>,
+        jobs: &[Job],
+        failed: &str,
+    ) -> HashMap<String, Concluded> {
+        let command = Conclude { jobs: asked, tail_bytes: TAIL_BYTES, status_bytes_total: STATUS_BYTES };
+        match runtime.target.link.call(&command).await {
+            Ok(left) => left.into_iter().map(|concluded| (concluded.key.clone(), concluded)).collect(),
+            Err(error) => {
+                warn_of_each(jobs, &error, failed);
+                HashMap::new()
+            }
+        }
+    }
 }
 
 /// The results of the jobs whose files were read.
-async fn results(jobs: &[Job], found: &HashMap<&str, &Concluded>) -> HashMap<JobId, Vec<TaskResult>> {
+async fn results(jobs: &[Job], found: &HashMap<String, Concluded>) -> HashMap<JobId, Vec<TaskResult>> {
     let mut results = HashMap::new();
     for job in jobs {
         let token = job.attempt.as_ref().map(|attempt| attempt.token.as_str());
@@ -135,16 +145,17 @@ fn has_failed(job: &Job) -> bool {
 /// The nodes of failed jobs: their health may explain the failure.
 fn nodes_of_failed(jobs: &[Job]) -> Vec<NodeName> {
     let failed = |job: &&Job| job.desired == DesiredState::Run && job.run.state == Some(SlurmState::Failed);
-    jobs.iter().filter(failed).flat_map(nodes).collect()
+    jobs.iter().filter(failed).flat_map(|job| nodes(&job.run)).collect()
 }
 
-fn nodes(job: &Job) -> Vec<NodeName> {
-    let list = job.run.nodes.as_deref().unwrap_or_default();
+pub(super) fn nodes(run: &Run) -> Vec<NodeName> {
+    let list = run.nodes.as_deref().unwrap_or_default();
     node_list::expand(list).iter().filter_map(|name| name.parse().ok()).collect()
 }
 
-fn of_job(job: &Job, sick: &[UnhealthyNode]) -> Vec<UnhealthyNode> {
-    let own = nodes(job);
+/// Those of the nodes that a run had.
+pub(super) fn of_run(run: &Run, sick: &[UnhealthyNode]) -> Vec<UnhealthyNode> {
+    let own = nodes(run);
     sick.iter().filter(|node| own.contains(&node.name)).cloned().collect()
 }
 

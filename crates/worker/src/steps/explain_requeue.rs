@@ -5,8 +5,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use domain::{ExplainedRequeue, Job, UnhealthyNode, explain_requeue, with_own_exclusions};
-use persistence::{Lease, StepRecord, WorkStore};
+use domain::{ExplainedRequeue, Job, Transition, UnhealthyNode, explain_requeue, with_own_exclusions};
+use persistence::{Lease, WorkStore};
 use remote::{AttemptKey, Exclude, NodeHealth, Requeued};
 use slurm::{NodeName, SlurmJobId, node_list};
 
@@ -89,7 +89,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     }
 
     /// Excludes nodes in Slurm, and stores accepted exclusions in the attempts. A refusal has no other effect.
-    async fn exclude(&self, runtime: &Runtime<L>, steps: &mut [StepRecord], exclusions: Vec<Exclusion>) {
+    async fn exclude(&self, runtime: &Runtime<L>, steps: &mut [Transition], exclusions: Vec<Exclusion>) {
         if exclusions.is_empty() {
             return;
         }

@@ -13,7 +13,7 @@ use domain::{
     Attempt, CachedImage, Conversion, ImageChoice, ImageRef, Job, JobId, LaunchImage, Looked, Phase,
     Timestamp, Transition, cached_images, choose_image, conversion_job, given_up, run_unconverted,
 };
-use persistence::{ImageRecord, ImageRequest, Lease, StepRecord, Wait, WorkStore};
+use persistence::{ImageRecord, ImageRequest, Lease, Wait, WorkStore};
 use remote::{CheckImages, Superseded};
 use slurm::RemotePath;
 
@@ -76,7 +76,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         let wanting: Vec<Job> = wanting;
         let known = self.learn_of_images(runtime, &wanting, &requests).await?;
         let now = self.clock.now();
-        let (mut steps, mut waits) = (Vec::<StepRecord>::new(), Vec::new());
+        let (mut steps, mut waits) = (Vec::<Transition>::new(), Vec::new());
         for job in wanting {
             let (mut launches, mut other) = (Vec::new(), None);
             for request in &requests[&job.id] {
@@ -99,8 +99,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             match choice {
                 ImageChoice::Refused { message } => {
                     // It has no open attempt, so it has nothing on the cluster.
-                    let Transition { job, due_at } = job.unstageable(&message, now);
-                    steps.push(done(job, due_at));
+                    steps.push(job.unstageable(&message, now));
                 }
                 ImageChoice::Wait { conversion, message, until } => {
                     // The step raises the version.
@@ -254,7 +253,7 @@ impl Known {
     }
 }
 
-fn waiting(job: Job, message: String, until: Timestamp) -> StepRecord {
+fn waiting(job: Job, message: String, until: Timestamp) -> Transition {
     done(Job { phase: Phase::ConvertingImage, message, ..job }, Some(until))
 }
 

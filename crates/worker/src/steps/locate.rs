@@ -1,7 +1,7 @@
 //! Finds the Slurm jobs of uncertain submissions.
 
 use chrono::TimeDelta;
-use domain::{Job, Lookup, Phase, Transition, after_lookup};
+use domain::{Job, Lookup, Phase, after_lookup};
 use persistence::{Lease, WorkStore};
 use remote::{AttemptKey, Locate, LocateAnswer, Sought};
 use slurm::{JobName, SlurmJobId, SlurmState};
@@ -10,10 +10,7 @@ use crate::{
     Result,
     cluster_runtime::Runtime,
     link::{cluster_link::ClusterLink, counted},
-    steps::{
-        pending_cleanup::Unsubmitted,
-        record::{done, warn_of_each},
-    },
+    steps::{pending_cleanup::Unsubmitted, record::warn_of_each},
     worker::Worker,
 };
 
@@ -32,8 +29,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         let step = |before: &Job| -> Unsubmitted {
             let token = before.attempt.as_ref().map(|attempt| &attempt.token);
             let found = answer.as_ref().map_or(Lookup::Unclear, |answer| sought(token, answer));
-            let Transition { job, due_at } = after_lookup(before, found, now);
-            Unsubmitted::new(before, done(job, due_at))
+            Unsubmitted::new(before, after_lookup(before, found, now))
         };
         let steps: Vec<_> = jobs.iter().map(step).collect();
         let copies = answer

@@ -1,9 +1,9 @@
 //! Jobs that wait for other jobs. Nothing remote happens.
 
-use domain::{Job, Transition, after_needs};
+use domain::{Job, after_needs};
 use persistence::{Lease, WorkStore};
 
-use crate::{Result, link::cluster_link::ClusterLink, steps::record::done, worker::Worker};
+use crate::{Result, link::cluster_link::ClusterLink, worker::Worker};
 
 impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     /// Looks at the jobs that these wait for: one query for all of them.
@@ -13,9 +13,8 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         let now = self.clock.now();
         let (mut changed, mut same) = (Vec::new(), Vec::new());
         for job in jobs {
-            let Transition { job: next, due_at } =
-                after_needs(&job, &needed.remove(&job.id).unwrap_or_default(), now);
-            if next == job { same.push(job) } else { changed.push(done(next, due_at)) }
+            let next = after_needs(&job, &needed.remove(&job.id).unwrap_or_default(), now);
+            if next.job == job { same.push(job) } else { changed.push(next) }
         }
         self.store.put_off(lease, &same, None).await?;
         self.record(lease, &changed).await?;

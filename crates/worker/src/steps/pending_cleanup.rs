@@ -6,7 +6,7 @@ use chrono::TimeDelta;
 use domain::{
     DesiredState, Job, JobId, JobPaths, Lookup, PendingCleanup, Phase, Timestamp, Transition, after_lookup,
 };
-use persistence::{Lane, Lease, StepRecord, WorkStore};
+use persistence::{Lane, Lease, WorkStore};
 use remote::{Remove, StagedSecret};
 use slurm::{RemotePath, SlurmJobId};
 
@@ -19,17 +19,17 @@ use crate::{
 };
 
 /// After a removal that failed.
-const TRY_AGAIN: TimeDelta = TimeDelta::seconds(10);
+pub(super) const TRY_AGAIN: TimeDelta = TimeDelta::seconds(10);
 
 /// A job before and after a step that may have ended it.
 #[derive(Debug)]
 pub(crate) struct Unsubmitted {
     before: Job,
-    step: StepRecord,
+    step: Transition,
 }
 
 impl Unsubmitted {
-    pub(crate) fn new(before: &Job, step: StepRecord) -> Self {
+    pub(crate) fn new(before: &Job, step: Transition) -> Self {
         Self { before: before.clone(), step }
     }
 
@@ -40,14 +40,13 @@ impl Unsubmitted {
 
     /// The step, unless something blocks it. If a Slurm job holds the attempt, that job is adopted. While files with secrets
     /// remain, the job does not end; it ends when they are removed, or after a day.
-    fn unless_blocked(self, blocker: Option<CleanupBlocker>, now: Timestamp) -> StepRecord {
+    fn unless_blocked(self, blocker: Option<CleanupBlocker>, now: Timestamp) -> Transition {
         let kept = match blocker {
             None => return self.step,
             Some(CleanupBlocker::Held(id)) => {
                 let ahead = self.before.in_attempt_ahead(now);
                 let of = ahead.as_ref().unwrap_or(&self.before);
-                let Transition { job, due_at } = after_lookup(of, Lookup::Found(id), now);
-                return done(job, due_at);
+                return after_lookup(of, Lookup::Found(id), now);
             }
             Some(CleanupBlocker::PendingCleanup(kept)) => kept,
         };
@@ -60,9 +59,9 @@ impl Unsubmitted {
     }
 }
 
-/// Why a job cannot end yet.
+/// Why a job cannot end yet, or not go on in another way than with the attempt that it has queued ahead.
 #[derive(Debug, Clone, Copy)]
-enum CleanupBlocker {
+pub(super) enum CleanupBlocker {
     PendingCleanup(PendingCleanup),
     /// A Slurm job holds the attempt, or the one that it has queued ahead.
     Held(SlurmJobId),
@@ -93,8 +92,10 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         &self,
         runtime: &Runtime<L>,
         steps: Vec<Unsubmitted>,
-    ) -> Vec<StepRecord> {
-        let blockers = self.clear_away(runtime, &steps).await;
+    ) -> Vec<Transition> {
+        let ended: Vec<&Job> = steps.iter().map(|one| &one.step.job).filter(|job| has_ended(job)).collect();
+        let failed = "files with secrets could not be removed; retrying";
+        let blockers = self.clear_away(runtime, &ended, given_up, failed).await;
         let now = self.clock.now();
         let unless_blocked = |one: Unsubmitted| {
             let found = blockers.get(&one.before.id).copied();
@@ -103,43 +104,42 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         steps.into_iter().map(unless_blocked).collect()
     }
 
-    /// Closes the attempts of jobs that end and removes their files with secrets. Returns the jobs that cannot end yet.
-    async fn clear_away(
+    /// Removes the files with secrets of jobs, and takes the claims in their directories `close`. Returns the jobs for which that is not
+    /// certain. `failed` goes into the log if the cluster does not answer.
+    pub(super) async fn clear_away(
         &self,
         runtime: &Runtime<L>,
-        steps: &[Unsubmitted],
+        jobs: &[&Job],
+        close: fn(&Job) -> Option<RemotePath>,
+        failed: &str,
     ) -> HashMap<JobId, CleanupBlocker> {
-        let jobs = || steps.iter().map(|one| &one.step.job);
         let files: Vec<(JobId, StagedSecret)> =
-            jobs().flat_map(|job| staged_secrets(job).into_iter().map(|file| (job.id, file))).collect();
+            jobs.iter().flat_map(|job| private_files(job).into_iter().map(|file| (job.id, file))).collect();
         if files.is_empty() {
             return HashMap::new();
         }
         let close: Vec<(JobId, RemotePath)> =
-            jobs().filter_map(|job| Some((job.id, given_up(job)?))).collect();
+            jobs.iter().filter_map(|job| Some((job.id, close(job)?))).collect();
         let command = Remove {
             close: close.iter().map(|(_, dir)| dir.clone()).collect(),
             files: files.iter().map(|(_, file)| file.clone()).collect(),
         };
+        let pending = |(job, _): &(JobId, StagedSecret), why| (*job, CleanupBlocker::PendingCleanup(why));
         let blockers: HashMap<JobId, CleanupBlocker> = match runtime.target.link.call(&command).await {
             Ok(answer) => {
                 let kept = answer.kept.iter().filter_map(|place| files.get(*place));
+                let kept = kept.map(|file| pending(file, PendingCleanup::NotRemoved));
                 let held = answer.held.iter().filter_map(|(place, id)| Some((close.get(*place)?.0, *id)));
-                let kept =
-                    kept.map(|(job, _)| (*job, CleanupBlocker::PendingCleanup(PendingCleanup::NotRemoved)));
                 // A held attempt keeps its files as well.
                 kept.chain(held.map(|(job, id)| (job, CleanupBlocker::Held(id)))).collect()
             }
             Err(error) => {
-                warn_of_each(jobs(), &error, "files with secrets could not be removed; retrying");
-                files
-                    .iter()
-                    .map(|(job, _)| (*job, CleanupBlocker::PendingCleanup(PendingCleanup::Unanswered)))
-                    .collect()
+                warn_of_each(jobs.iter().copied(), &error, failed);
+                files.iter().map(|file| pending(file, PendingCleanup::Unanswered)).collect()
             }
         };
-        let ended = jobs().filter(|job| has_ended(job) && !blockers.contains_key(&job.id));
-        self.cancel_ahead(runtime, ended.collect()).await;
+        let cleared = jobs.iter().filter(|job| !blockers.contains_key(&job.id));
+        self.cancel_ahead(runtime, cleared.copied().collect()).await;
         blockers
     }
 }
@@ -156,17 +156,12 @@ fn given_up(job: &Job) -> Option<RemotePath> {
     paths?.state(attempt).ok()
 }
 
-/// The files with secrets of a job that ends, if any were staged.
-fn staged_secrets(job: &Job) -> Vec<StagedSecret> {
-    if has_ended(job) { private_files(job) } else { Vec::new() }
-}
-
 fn has_ended(job: &Job) -> bool {
     job.status.is_final() || job.phase == Phase::Paused
 }
 
 /// The files with secrets of a job's newest attempt. They are those of the attempt that was queued ahead, too.
-pub(super) fn private_files(job: &Job) -> Vec<StagedSecret> {
+fn private_files(job: &Job) -> Vec<StagedSecret> {
     let Some(attempt) = &job.attempt else { return Vec::new() };
     let Ok(paths) = JobPaths::new(&attempt.job_dir, job.id) else { return Vec::new() };
     let Some(state_dir) = job.state_ahead().or_else(|| paths.state(attempt).ok()) else { return Vec::new() };
@@ -219,7 +214,7 @@ mod tests {
             let before = sent(wanted);
             let ended = Unsubmitted::new(&before, done(before.canceled_locally(T0), None));
             let held = SlurmJobId::new(77).unwrap();
-            let StepRecord { job, due_at } = ended.unless_blocked(Some(CleanupBlocker::Held(held)), T0);
+            let Transition { job, due_at } = ended.unless_blocked(Some(CleanupBlocker::Held(held)), T0);
             assert_eq!((job.phase, job.status, due_at), (Phase::InQueue, Status::Pending, Some(T0)));
             let attempt = job.attempt.unwrap();
             assert!(attempt.is_open() && attempt.slurm_id == Some(held));

@@ -2,8 +2,8 @@
 
 use std::{collections::HashSet, fmt};
 
-use domain::{Job, JobId, Timestamp};
-use persistence::{Lease, StepRecord, WorkStore};
+use domain::{Job, JobId, Timestamp, Transition};
+use persistence::{Lease, WorkStore};
 use remote::AttemptKey;
 use slurm::SlurmJobId;
 
@@ -11,9 +11,9 @@ use crate::{Result, link::cluster_link::ClusterLink, worker::Worker};
 
 impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     /// Stores results and logs each job.
-    pub(crate) async fn record(&self, lease: &Lease, steps: &[StepRecord]) -> Result<HashSet<JobId>> {
+    pub(crate) async fn record(&self, lease: &Lease, steps: &[Transition]) -> Result<HashSet<JobId>> {
         let stored = self.store.record_steps(lease, steps, self.clock.now()).await?;
-        for StepRecord { job, .. } in steps {
+        for Transition { job, .. } in steps {
             let attempt = job.attempt.as_ref().map_or(0, |attempt| attempt.no.get());
             let slurm_id = job.attempt.as_ref().and_then(|attempt| attempt.slurm_id).map(SlurmJobId::get);
             if stored.contains(&job.id) {
@@ -43,8 +43,8 @@ pub(crate) async fn unless_empty<T, F: Future<Output = Result>>(
     if due.is_empty() { Ok(()) } else { step(due).await }
 }
 
-pub(crate) fn done(job: Job, due_at: Option<Timestamp>) -> StepRecord {
-    StepRecord { job, due_at }
+pub(crate) fn done(job: Job, due_at: Option<Timestamp>) -> Transition {
+    Transition { job, due_at }
 }
 
 /// The Slurm job of the newest attempt, if its id is known.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use domain::{
-    Attempt, DEFAULT_MAX_ARRAY_SIZE, Job, Phase, Secrets, SubmitOutcome, Transition, after_submit, excluded,
+    Attempt, DEFAULT_MAX_ARRAY_SIZE, Job, Phase, Secrets, SubmitOutcome, after_submit, excluded,
     plan_submission,
 };
 use persistence::{Lease, WorkStore};
@@ -193,33 +193,29 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     /// Ends the job, unless an earlier submission is uncertain: that one is looked up first.
     fn not_stageable(&self, intent: &Intent, why: &str) -> Unsubmitted {
         if intent.before.as_ref().is_some_and(Attempt::is_uncertain) {
-            let Transition { job, due_at } = after_submit(
+            let (before, outcome) = (intent.before.as_ref(), SubmitOutcome::NotRun { why });
+            return Unsubmitted::new(
                 &intent.job,
-                intent.before.as_ref(),
-                SubmitOutcome::NotRun { why },
-                self.clock.now(),
+                after_submit(&intent.job, before, outcome, self.clock.now()),
             );
-            return Unsubmitted::new(&intent.job, done(job, due_at));
         }
-        let Transition { job, due_at } = intent.job.unstageable(why, self.clock.now());
-        Unsubmitted::new(&intent.job, done(job, due_at))
+        Unsubmitted::new(&intent.job, intent.job.unstageable(why, self.clock.now()))
     }
 
     fn judge(&self, intents: &[Intent], answers: &Result<Vec<SubmitAnswer>, LinkError>) -> Vec<Unsubmitted> {
         let now = self.clock.now();
         let record = |(index, intent): (usize, &Intent)| {
-            let Transition { mut job, due_at } =
-                after_submit(&intent.job, intent.before.as_ref(), outcome(answers, index), now);
+            let mut step = after_submit(&intent.job, intent.before.as_ref(), outcome(answers, index), now);
             if let Some(queued_by) = intent.adopted_from(answer(answers, index)) {
-                job.takes_over(queued_by);
+                step.job.takes_over(queued_by);
             }
             let wait = after_budget(answers).map(|wait| now + wait);
-            let due_at = wait.or(due_at);
-            if let Some(array) = &mut job.array {
+            step.due_at = wait.or(step.due_at);
+            if let Some(array) = &mut step.job.array {
                 array.not_before = array.not_before.max(wait);
             }
-            say_images(&mut job);
-            Unsubmitted::new(&intent.job, done(job, due_at))
+            say_images(&mut step.job);
+            Unsubmitted::new(&intent.job, step)
         };
         intents.iter().enumerate().map(record).collect()
     }

@@ -8,20 +8,20 @@ use std::collections::HashMap;
 use domain::{
     Attempt, AttemptNo, AttemptPlace, AttemptTally, DesiredState, EndedRun, Findings, Job, JobId, JobPaths,
     LogFile, LogStream, ResultPlaces, Run, TaskEnding, TaskOutcome, TaskResult, TaskTemplate, Timestamp,
-    Told, UnhealthyNode, parts_at_the_end, progress_at_the_end, status_backlog,
+    Told, Transition, parts_at_the_end, progress_at_the_end, status_backlog,
 };
-use persistence::{ConcludedTask, EndedTask, Lease, StepRecord, WorkStore};
-use remote::{AttemptKey, Conclude, Concluded, Concluding, label};
-use slurm::{NodeName, SlurmState, node_list};
+use persistence::{ConcludedTask, EndedTask, Lease, WorkStore};
+use remote::{AttemptKey, Concluded, Concluding, label};
+use slurm::SlurmState;
 
 use crate::{
     Result,
     cluster_runtime::Runtime,
     link::cluster_link::ClusterLink,
     steps::{
-        conclude::{STATUS_BYTES, TAIL_BYTES, TRY_AGAIN},
+        conclude::{TRY_AGAIN, nodes, of_run},
         pending_cleanup::Unsubmitted,
-        record::{done, warn_of_each},
+        record::done,
         results::read,
     },
     worker::Worker,
@@ -31,13 +31,6 @@ use unwanted::{CANCEL_AGAIN, Unwanted};
 
 /// The most runs that one command concludes.
 const AT_ONCE: u32 = 250;
-
-/// A run after an attempt to conclude it.
-struct Tended {
-    job: JobId,
-    attempt: AttemptNo,
-    ending: TaskEnding,
-}
 
 impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     pub(crate) async fn tend(&self, runtime: &Runtime<L>, lease: &Lease, mut jobs: Vec<Job>) -> Result {
@@ -66,7 +59,8 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                 let told = job.array.as_ref().and_then(|array| array.told.as_ref()).map(|told| told.at);
                 let own = tended.iter().filter(|one| one.job == before.id);
                 let soonest = take_in(&mut job, own);
-                let (job, due_at) = job.tally(tallies.get(&before.id).map_or(&[], Vec::as_slice), now);
+                let Transition { job, due_at } =
+                    job.tally(tallies.get(&before.id).map_or(&[], Vec::as_slice), now);
                 // A cancellation that could not be sent is sent a little later.
                 let again = unwanted
                     .get(&before.id)
@@ -78,8 +72,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             })
             .collect();
         let steps = self.unless_blocked(runtime, steps).await;
-        let runs: Vec<ConcludedTask> = tended.into_iter().map(concluded).collect();
-        self.record_tended(lease, &steps, &runs, now).await?;
+        self.record_tended(lease, &steps, &tended, now).await?;
         runtime.wake_lanes();
         Ok(())
     }
@@ -87,7 +80,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     async fn record_tended(
         &self,
         lease: &Lease,
-        steps: &[StepRecord],
+        steps: &[Transition],
         runs: &[ConcludedTask],
         now: Timestamp,
     ) -> Result {
@@ -108,7 +101,12 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         Ok(())
     }
 
-    async fn conclude_tasks(&self, runtime: &Runtime<L>, jobs: &[Job], ended: Vec<EndedTask>) -> Vec<Tended> {
+    async fn conclude_tasks(
+        &self,
+        runtime: &Runtime<L>,
+        jobs: &[Job],
+        ended: Vec<EndedTask>,
+    ) -> Vec<ConcludedTask> {
         if ended.is_empty() {
             return Vec::new();
         }
@@ -127,30 +125,20 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                 .get(&job.id)
                 .map_or(job.desired, |template| template.desired_of(task.ended.run.task));
             match never_began(desired, &task.ended) {
-                Some(ending) => tended.push(Tended { job: job.id, attempt: task.attempt, ending }),
+                Some(ending) => tended.push(ConcludedTask { job: job.id, attempt: task.attempt, ending }),
                 None => open.push((job, attempt, task)),
             }
         }
         if open.is_empty() {
             return tended;
         }
-        let command = Conclude {
-            jobs: open
-                .iter()
-                .filter_map(|(job, attempt, task)| concluding(job, attempt, &task.ended, asked_at))
-                .collect(),
-            tail_bytes: TAIL_BYTES,
-            status_bytes_total: STATUS_BYTES,
-        };
-        let answer = runtime.target.link.call(&command).await;
-        if let Err(error) = &answer {
-            warn_of_each(jobs, error, "the exit codes and logs of tasks could not be read");
-        }
-        let found: HashMap<&str, &Concluded> =
-            answer.iter().flatten().map(|concluded| (concluded.key.as_str(), concluded)).collect();
+        let asked =
+            open.iter().filter_map(|(job, attempt, task)| concluding(job, attempt, &task.ended, asked_at));
+        let failed = "the exit codes and logs of tasks could not be read";
+        let found = self.left_by(runtime, asked.collect(), jobs, failed).await;
         let failed = |task: &EndedTask| task.ended.run.state == Some(SlurmState::Failed);
         let of_failed =
-            open.iter().filter(|(.., task)| failed(task)).flat_map(|(.., task)| nodes(&task.ended));
+            open.iter().filter(|(.., task)| failed(task)).flat_map(|(.., task)| nodes(&task.ended.run));
         let sick = self.sick_nodes(runtime, of_failed.collect()).await;
         let spare = self.spare_nodes(runtime, &jobs.iter().collect::<Vec<_>>()).await;
         let (graces, now) = (self.graces(runtime), self.clock.now());
@@ -159,13 +147,11 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             let Some(concluded) = found.get(label.as_str()) else {
                 let (run, until) = (task.ended.run, Some(now + TRY_AGAIN));
                 let ending = TaskEnding { run, outcome: None, message: String::new(), failure: None, until };
-                tended.push(Tended { job: job.id, attempt: task.attempt, ending });
+                tended.push(ConcludedTask { job: job.id, attempt: task.attempt, ending });
                 continue;
             };
             let results = task_results(job, attempt, task.ended.run.task, concluded).await;
-            let own = nodes(&task.ended);
-            let unhealthy: Vec<UnhealthyNode> =
-                sick.iter().filter(|node| own.contains(&node.name)).cloned().collect();
+            let unhealthy = of_run(&task.ended.run, &sick);
             let findings = Findings {
                 readable: concluded.readable,
                 left_out: concluded.left_out,
@@ -182,7 +168,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             };
             let Some(template) = templates.get(&job.id) else { continue };
             let ending = template.conclude(attempt, &task.ended, &findings, &graces, now);
-            tended.push(Tended { job: job.id, attempt: task.attempt, ending });
+            tended.push(ConcludedTask { job: job.id, attempt: task.attempt, ending });
         }
         tended
     }
@@ -212,9 +198,9 @@ fn never_began(desired: DesiredState, ended: &EndedRun) -> Option<TaskEnding> {
 }
 
 /// Takes in what became of the job's tasks. Returns when a run is concluded again.
-fn take_in<'a>(job: &mut Job, tended: impl Iterator<Item = &'a Tended>) -> Option<Timestamp> {
+fn take_in<'a>(job: &mut Job, tended: impl Iterator<Item = &'a ConcludedTask>) -> Option<Timestamp> {
     let mut soonest: Option<Timestamp> = None;
-    for Tended { ending, .. } in tended {
+    for ConcludedTask { ending, .. } in tended {
         job.failures.extend(ending.failure.clone());
         match ending.outcome {
             None => soonest = soonest.into_iter().chain(ending.until).min(),
@@ -225,7 +211,7 @@ fn take_in<'a>(job: &mut Job, tended: impl Iterator<Item = &'a Tended>) -> Optio
     soonest
 }
 
-fn add(tallies: &mut Vec<(AttemptNo, AttemptTally)>, one: &Tended) {
+fn add(tallies: &mut Vec<(AttemptNo, AttemptTally)>, one: &ConcludedTask) {
     let Some(outcome) = one.ending.outcome else { return };
     let place = tallies.iter().position(|(no, _)| *no == one.attempt);
     let place = place.unwrap_or_else(|| {
@@ -233,11 +219,6 @@ fn add(tallies: &mut Vec<(AttemptNo, AttemptTally)>, one: &Tended) {
         tallies.len() - 1
     });
     tallies[place].1.conclude(outcome, one.ending.run.started_at.is_some());
-}
-
-fn concluded(one: Tended) -> ConcludedTask {
-    let Tended { job, attempt, ending: TaskEnding { run, outcome, message, .. } } = one;
-    ConcludedTask { job, attempt, run, outcome, message }
 }
 
 /// What was found for the results of a task; `None` if its files have not been read.
@@ -254,11 +235,6 @@ fn places(job: &Job, attempt: &Attempt, task: u32) -> Option<ResultPlaces> {
     let paths = JobPaths::new(&attempt.job_dir, job.id).ok()?;
     let place = AttemptPlace { index: Some(task.saturating_sub(attempt.base)), ..attempt.into() };
     Some(ResultPlaces { home: paths.task_results(task).ok()?, logs: paths.documented_logs(&place).ok()? })
-}
-
-fn nodes(ended: &EndedRun) -> Vec<NodeName> {
-    let list = ended.run.nodes.as_deref().unwrap_or_default();
-    node_list::expand(list).iter().filter_map(|name| name.parse().ok()).collect()
 }
 
 fn concluding(job: &Job, attempt: &Attempt, ended: &EndedRun, now: Timestamp) -> Option<Concluding> {

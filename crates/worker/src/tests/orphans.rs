@@ -21,8 +21,9 @@ impl Bench {
     }
 
     async fn told(&self, id: JobId) -> Vec<String> {
-        let events = self.worker.store.events(id, 0, &["orphan"], 10).await.unwrap();
-        events.iter().map(|event| event.data["message"].as_str().unwrap().to_owned()).collect()
+        self.worker.store.place_events().await.unwrap();
+        let events = self.worker.store.job_feed(id, 0, 0, &["orphan".to_owned()], 10).await.unwrap();
+        events.iter().map(|of_feed| of_feed.event.data["message"].as_str().unwrap().to_owned()).collect()
     }
 }
 

@@ -13,10 +13,10 @@ use std::{
     time::Duration,
 };
 
-use domain::{CachedImage, ClusterName, FileFault, Job, JobId, NeededJob, Secrets, Timestamp};
+use domain::{CachedImage, ClusterName, FileFault, Job, JobId, NeededJob, Secrets, Timestamp, Transition};
 use persistence::{
     DueJobs, ImageRecord, ImageRequest, Images, KnownPartitions, Lane, Lease, LeaseTerms, Needs,
-    PartitionTurns, PurgeTarget, Purges, StepRecord, StepRecords, StoreError, Wait, WorkStore,
+    PartitionTurns, PurgeTarget, Purges, StepRecords, StoreError, Wait, WorkStore,
 };
 use remote::{PartitionsAnswer, RemoteCommand};
 use slurm::RemotePath;
@@ -97,15 +97,6 @@ impl<S: WorkStore, G: Gate> DueJobs for GatedStore<S, G> {
         self.gate.pass("acquire_due", self.store.acquire_due(cluster, lane, token, terms)).await
     }
 
-    async fn acquire_stopped(
-        &self,
-        cluster: &ClusterName,
-        token: Uuid,
-        terms: LeaseTerms,
-    ) -> Result<Lease, StoreError> {
-        self.gate.pass("acquire_stopped", self.store.acquire_stopped(cluster, token, terms)).await
-    }
-
     async fn extend(&self, lease: &Lease, duration: Duration) -> Result<(), StoreError> {
         self.gate.pass("extend", self.store.extend(lease, duration)).await
     }
@@ -141,7 +132,7 @@ impl<S: WorkStore, G: Gate> StepRecords for GatedStore<S, G> {
     async fn record_intents(
         &self,
         lease: &Lease,
-        steps: &[StepRecord],
+        steps: &[Transition],
         now: Timestamp,
     ) -> Result<HashSet<JobId>, StoreError> {
         self.gate.pass("record_intents", self.store.record_intents(lease, steps, now)).await
@@ -154,7 +145,7 @@ impl<S: WorkStore, G: Gate> StepRecords for GatedStore<S, G> {
     async fn record_steps(
         &self,
         lease: &Lease,
-        steps: &[StepRecord],
+        steps: &[Transition],
         now: Timestamp,
     ) -> Result<HashSet<JobId>, StoreError> {
         self.gate.pass("record_steps", self.store.record_steps(lease, steps, now)).await

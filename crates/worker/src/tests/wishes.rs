@@ -337,7 +337,7 @@ async fn a_wish_that_comes_while_a_job_is_put_off_is_not_lost(pool: PgPool) {
     let (id, _) = bench.submitted().await;
     sqlx::raw_sql("update jobs set due_at = now()").execute(&bench.pool).await.unwrap();
     let store = &bench.worker.store;
-    let terms = LeaseTerms { duration: Duration::from_secs(30), limit: 1 };
+    let terms = LeaseTerms { duration: Duration::from_secs(30), limit: 1, only_stopped: false };
     let lease =
         store.acquire_due(&bench.runtime.target.cluster.name, Lane::Follow, Uuid::from_u128(9), terms);
     let lease = lease.await.unwrap();

@@ -66,9 +66,7 @@ pub(crate) async fn create_job(
 ) -> Result<Response, Problem> {
     let request_hash = once::request_hash(&sent.document);
     let once = key.once(&app, &caller, "create_job".to_owned(), request_hash);
-    if let Some(once) = &once
-        && let Some(answer) = replayed(&app, &caller, once).await?
-    {
+    if let Some(answer) = replayed(&app, &caller, once.as_ref()).await? {
         return Ok(answer);
     }
     match store(&app, &caller, sent, traceparent, once.as_ref()).await? {
@@ -76,10 +74,7 @@ pub(crate) async fn create_job(
             answer(&app, if new { StatusCode::CREATED } else { StatusCode::OK }, &job).await
         }
         // The same request arrived at the same time and was stored first.
-        None => match &once {
-            Some(once) => replayed(&app, &caller, once).await?.ok_or_else(Problem::internal),
-            None => Err(Problem::internal()),
-        },
+        None => replayed(&app, &caller, once.as_ref()).await?.ok_or_else(Problem::internal),
     }
 }
 
@@ -135,7 +130,7 @@ async fn answer(app: &App, status: StatusCode, job: &Job) -> Result<Response, Pr
 }
 
 /// The answer to an earlier request with this key.
-async fn replayed(app: &App, caller: &Caller, once: &Once) -> Result<Option<Response>, Problem> {
+async fn replayed(app: &App, caller: &Caller, once: Option<&Once>) -> Result<Option<Response>, Problem> {
     let Some((job, status)) = once::answered(app, caller, once).await? else { return Ok(None) };
     let job = match status {
         StatusCode::CREATED => Job::accepted(job.id, job.owner, job.cluster, job.spec, job.created_at),

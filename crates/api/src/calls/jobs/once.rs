@@ -22,8 +22,9 @@ const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 pub(super) async fn answered(
     app: &App,
     caller: &Caller,
-    once: &Once,
+    once: Option<&Once>,
 ) -> Result<Option<(Job, StatusCode)>, Problem> {
+    let Some(once) = once else { return Ok(None) };
     let (id, status) = match app.store.known(once).await? {
         Known::New => return Ok(None),
         Known::Answered { job, status } => (job, status),
@@ -52,7 +53,6 @@ pub(super) async fn status_replayed(
     caller: &Caller,
     once: Option<&Once>,
 ) -> Result<Option<Response>, Problem> {
-    let Some(once) = once else { return Ok(None) };
     let Some((job, status)) = answered(app, caller, once).await? else { return Ok(None) };
     super::answered(app, status, &job).await.map(mark).map(Some)
 }

@@ -1,6 +1,6 @@
 //! `GET /jobs/{id}/results`: what was found for the results of each task.
 
-use std::{collections::BTreeSet, str::FromStr, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc};
 
 use axum::{
     body::{Body, Bytes},
@@ -25,22 +25,11 @@ problems!(Problems = SECURED, JobNotFound);
 const TASKS: usize = 16;
 
 /// How the results are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::EnumString)]
+#[strum(serialize_all = "lowercase")]
 enum Format {
     Json,
     Csv,
-}
-
-impl FromStr for Format {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<Self, ()> {
-        match text {
-            "json" => Ok(Self::Json),
-            "csv" => Ok(Self::Csv),
-            _ => Err(()),
-        }
-    }
 }
 
 /// Selects the format.

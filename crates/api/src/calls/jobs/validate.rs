@@ -1,7 +1,7 @@
 //! `POST /jobs/validate`: the checks of `POST /jobs` without storing anything.
 
 use axum::Json;
-use domain::{DEFAULT_MAX_ARRAY_SIZE, JobRequest, Warning, plan_submission};
+use domain::{DEFAULT_MAX_ARRAY_SIZE, JobRequest, Note, Warning, plan_submission};
 use remote::{TestOnly, TestOnlyAnswer, TestVerdict};
 use serde::Serialize;
 use slurm::{RemotePath, TaskSet};
@@ -12,7 +12,7 @@ use crate::{
     calls::clusters::unavailable,
     http::extract::{Body, Call, FromQuery, NoPlace, Parameters},
     problem::{Problem, problems},
-    view::{Freshness, JobView, Surroundings, WarningView},
+    view::{Freshness, JobView, Surroundings},
 };
 
 problems!(Problems = SECURED | BODY, ClusterBusy, ClusterUnavailable);
@@ -27,7 +27,7 @@ pub(crate) struct ValidationView {
     /// How many times sbatch is called: once for each part of an array that fits Slurm's `MaxArraySize`.
     pub submissions: u32,
     /// Accepted settings that may be mistakes.
-    pub warnings: Vec<WarningView>,
+    pub warnings: Vec<Note>,
     /// The cluster's checks; null unless `live=true`.
     pub live: Option<LiveView>,
 }
@@ -135,11 +135,7 @@ pub(crate) async fn validate_job(
         job: JobView::new(&job, around),
         batch_script,
         submissions: job.spec.submissions(max_array_size),
-        warnings: warnings
-            .into_iter()
-            .map(WarningView::from)
-            .chain(job.spec.notes.iter().map(WarningView::from))
-            .collect(),
+        warnings: warnings.into_iter().map(Note::from).chain(job.spec.notes.iter().cloned()).collect(),
         live,
     }))
 }

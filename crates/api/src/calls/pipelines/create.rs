@@ -65,9 +65,7 @@ pub(crate) async fn create_pipeline(
 ) -> Result<Response, Problem> {
     let request_hash = once::request_hash(&sent.document);
     let once = key.once(&app, &caller, "create_pipeline".to_owned(), request_hash);
-    if let Some(once) = &once
-        && let Some(answer) = replayed(&app, &caller, once).await?
-    {
+    if let Some(answer) = replayed(&app, &caller, once.as_ref()).await? {
         return Ok(answer);
     }
     // Before the checks: limits change, but a repeated request must get the same answer.
@@ -88,10 +86,9 @@ pub(crate) async fn create_pipeline(
         }
         InsertedPipeline::Same => StatusCode::OK,
         // The same request arrived at the same time and was stored first.
-        InsertedPipeline::KeyUsed => match &once {
-            Some(once) => return replayed(&app, &caller, once).await?.ok_or_else(Problem::internal),
-            None => return Err(Problem::internal()),
-        },
+        InsertedPipeline::KeyUsed => {
+            return replayed(&app, &caller, once.as_ref()).await?.ok_or_else(Problem::internal);
+        }
         refused => return Err(refusal(&new, refused)),
     };
     answer(&app, &caller, status, id).await
@@ -104,7 +101,8 @@ async fn answer(app: &App, caller: &Caller, status: StatusCode, id: PipelineId) 
 }
 
 /// The answer to an earlier request with this key.
-async fn replayed(app: &App, caller: &Caller, once: &Once) -> Result<Option<Response>, Problem> {
+async fn replayed(app: &App, caller: &Caller, once: Option<&Once>) -> Result<Option<Response>, Problem> {
+    let Some(once) = once else { return Ok(None) };
     match app.store.known(once).await? {
         Known::New => Ok(None),
         Known::Answered { job, .. } => {

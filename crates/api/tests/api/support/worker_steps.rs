@@ -5,7 +5,7 @@ use std::time::Duration;
 use chrono::DateTime;
 use domain::{Clock, Job, ObservedChange, Phase, Source, Status, Timestamp, Transition, after_needs};
 use persistence::{
-    DueJobs as _, Lane, LeaseTerms, Needs as _, Observations as _, PollResult, PollTurns as _, StepRecord,
+    DueJobs as _, Lane, LeaseTerms, Needs as _, Observations as _, PollResult, PollTurns as _,
     StepRecords as _, Viewer,
 };
 use uuid::Uuid;
@@ -15,7 +15,7 @@ use super::{TestApi, cluster};
 impl TestApi {
     /// Does what a worker does: one step of the job, which changes it.
     pub(crate) async fn step(&self, id: &str, due_at: Option<Timestamp>, change: impl FnOnce(&mut Job)) {
-        let terms = LeaseTerms { duration: Duration::from_mins(1), limit: 10 };
+        let terms = LeaseTerms { duration: Duration::from_mins(1), limit: 10, only_stopped: false };
         let dgx = "dgx".parse().unwrap();
         let mut lease = self.store.acquire_due(&dgx, Lane::Submit, Uuid::from_u128(9), terms).await.unwrap();
         if lease.jobs.is_empty() {
@@ -25,14 +25,14 @@ impl TestApi {
             std::mem::take(&mut lease.jobs).into_iter().partition(|job| job.id.to_string() == id);
         let mut job = own.into_iter().next().unwrap();
         change(&mut job);
-        let step = StepRecord { job, due_at };
+        let step = Transition { job, due_at };
         assert_eq!(self.store.record_steps(&lease, &[step], self.clock.now()).await.unwrap().len(), 1);
         self.store.put_off(&lease, &others, Some(Duration::ZERO)).await.unwrap();
     }
 
     /// Each waiting job that is due looks at those that it needs.
     pub(crate) async fn await_needs(&self) {
-        let terms = LeaseTerms { duration: Duration::from_mins(1), limit: 100 };
+        let terms = LeaseTerms { duration: Duration::from_mins(1), limit: 100, only_stopped: false };
         let dgx = "dgx".parse().unwrap();
         let mut lease = self.store.acquire_due(&dgx, Lane::Submit, Uuid::from_u128(7), terms).await.unwrap();
         let (waiting, others): (Vec<_>, Vec<_>) =
@@ -41,7 +41,7 @@ impl TestApi {
         let needed = self.store.needed(&ids).await.unwrap();
         let look = |job: &Job| {
             let Transition { job, due_at } = after_needs(job, &needed[&job.id], self.clock.now());
-            StepRecord { job, due_at }
+            Transition { job, due_at }
         };
         let steps: Vec<_> = waiting.iter().map(look).collect();
         self.store.record_steps(&lease, &steps, self.clock.now()).await.unwrap();

@@ -110,16 +110,12 @@ impl JobSpec {
         let cloud = Cloud::split(std::mem::take(&mut request.cloud_metadata));
         secrets.cloud_metadata = cloud.secret;
         let mut program = ProgramSettings::from_request(&request, &mut faults);
-        let image_named = request.image.is_some();
         let requested = Requested {
             nodes: request.resources.num_nodes,
             gpus: request.resources.num_gpus.or(request.num_gpu),
             gpus_per_node: request.resources.gpus_per_node,
         };
-        let request_exclusive = request.resources.exclusive;
-        let mount_home = request.container.mount_home;
-        let own_mounts = request.container.mounts.is_some();
-        let mut work = work(request, image_named, &mut secrets, &mut faults);
+        let mut work = work(&request, &mut secrets, &mut faults);
         let of_components = work.iter_mut().flat_map(|work| match work {
             Work::Components { list } => list.as_mut_slice(),
             Work::Tao { .. } | Work::Command { .. } => &mut [],
@@ -139,7 +135,7 @@ impl JobSpec {
         check_logs(&results, programs, &mut faults);
         let of_components = programs.into_iter().flatten().flat_map(|component| component.own.required());
         // The service makes what is below its own directory.
-        let mounted = mounts.iter().filter(|_| own_mounts).map(Mount::source);
+        let mounted = mounts.iter().filter(|_| request.container.mounts.is_some()).map(Mount::source);
         let needed = inputs
             .iter()
             .chain(image.as_ref().and_then(ImageRef::file))
@@ -148,7 +144,7 @@ impl JobSpec {
         let needed: BTreeSet<_> = needed.chain(of_components.filter(is_other)).cloned().collect();
         let required_paths = required_paths(needed, &mut work, &mounts, cluster, &mut faults);
         let resources = fitted(resources, work.as_ref(), requested, &mut faults);
-        let exclusive = request_exclusive.or(cluster.submit.exclusive) == Some(true);
+        let exclusive = request.resources.exclusive.or(cluster.submit.exclusive) == Some(true);
         let resources =
             resources.map(|fitted| Resources { exclusive: fitted.exclusive || exclusive, ..fitted });
         let options = completed(&own, cluster);
@@ -191,7 +187,7 @@ impl JobSpec {
                     use_requeue,
                     timeout_minutes,
                     mounts,
-                    mount_home,
+                    mount_home: request.container.mount_home,
                     partitions,
                     options,
                     begin,
@@ -321,9 +317,11 @@ pub(in crate::request) fn labels(
     labels
 }
 
-fn work(request: JobRequest, image_named: bool, secrets: &mut Secrets, faults: &mut Faults) -> Option<Work> {
+fn work(request: &JobRequest, secrets: &mut Secrets, faults: &mut Faults) -> Option<Work> {
     if !request.steps.is_empty() || !request.services.is_empty() {
-        if request.network_arch.or(request.action).or(request.command).is_some() || request.specs.is_some() {
+        if [&request.network_arch, &request.action, &request.command].into_iter().any(Option::is_some)
+            || request.specs.is_some()
+        {
             let detail =
                 "goes with steps, and not with network_arch, action, specs or command; give one form of work";
             let at = if request.steps.is_empty() { "/services" } else { "/steps" };
@@ -333,28 +331,28 @@ fn work(request: JobRequest, image_named: bool, secrets: &mut Secrets, faults: &
             list: components(&request.services, &request.steps, secrets, faults),
         });
     }
-    let (at, code, detail) = match (request.network_arch, request.action, request.command) {
+    let (at, code, detail) = match (&request.network_arch, &request.action, &request.command) {
         (Some(network_arch), Some(action), None) => {
-            if !image_named {
+            if request.image.is_none() {
                 faults.add("/image", "required", "is required: a TAO job runs in a container image");
             }
-            let specs = Value::Object(request.specs.unwrap_or_default());
-            let network_arch = faults.parse("/network_arch", &network_arch);
-            let action = faults.parse("/action", &action);
+            let specs = Value::Object(request.specs.clone().unwrap_or_default());
+            let network_arch = faults.parse("/network_arch", network_arch);
+            let action = faults.parse("/action", action);
             return Some(Work::Tao { network_arch: network_arch?, action: action?, specs });
         }
         (None, None, Some(text)) => {
             if request.specs.is_some() {
                 faults.add("/specs", "contradiction", "is only for TAO jobs; a command does not read it");
             }
-            if is_blank(&text) || text.len() > MAX_COMMAND || text.contains('\0') {
+            if is_blank(text) || text.len() > MAX_COMMAND || text.contains('\0') {
                 faults.add(
                     "/command",
                     "invalid",
                     format_args!("must be 1 to {MAX_COMMAND} bytes without NUL"),
                 );
             }
-            return Some(Work::Command { text });
+            return Some(Work::Command { text: text.clone() });
         }
         (Some(_), None, None) => (
             "/action",

@@ -61,16 +61,8 @@ pub(super) fn restart_or_end(
     }
     let attempt = task.attempt;
     if end.is_short {
-        job.failures.push(PastFailure {
-            attempt: attempt.no.get(),
-            task: job.run.task,
-            slurm_id: attempt.slurm_id,
-            nodes: Vec::new(),
-            signature: "short-run".to_owned(),
-            at: now,
-            requeued: false,
-            allowed_again: false,
-        });
+        let signature = "short-run".to_owned();
+        job.failures.push(PastFailure::of(attempt, job.run.task, signature, Vec::new(), now));
     }
     match decide_restart(&job, end, &graces.retry) {
         RetryDecision::No { why } => {
@@ -103,16 +95,8 @@ pub(super) fn retry_or_end(
     let diagnosis = diagnosis(&job, task, found);
     let attempt_no = task.attempt.no.get();
     if let Some(found) = diagnosis.as_ref().filter(|found| found.cause != Cause::User) {
-        job.failures.push(PastFailure {
-            attempt: attempt_no,
-            task: job.run.task,
-            slurm_id: task.attempt.slurm_id,
-            nodes: nodes_at_fault(&job, found),
-            signature: found.signature.clone(),
-            at: now,
-            requeued: false,
-            allowed_again: false,
-        });
+        let (signature, nodes) = (found.signature.clone(), nodes_at_fault(&job, found));
+        job.failures.push(PastFailure::of(task.attempt, job.run.task, signature, nodes, now));
     }
     let decision = decide_retry(&job, diagnosis.as_ref(), &graces.retry, found.spare, now);
     let (rule, line) = diagnosis.map_or((None, None), |found| (Some(found.signature), found.line));

@@ -157,7 +157,7 @@ fn a_skipped_task_goes_on_when_its_counterpart_is_retried() {
     assert!(job.has_held_tasks());
     job.release_tasks(&tasks(Status::Pending, "1", ""));
     assert_eq!(stand(&job), ["1", "0,2-3", ""]);
-    let counts = job.tally(&[], at(2)).0.array.unwrap().counts;
+    let counts = job.tally(&[], at(2)).job.array.unwrap().counts;
     assert_eq!((counts.pending, counts.canceled), (4, 0));
     job.release_tasks(&tasks(Status::Done, "0-3", ""));
     assert_eq!(stand(&job), ["0-3", "", ""]);
@@ -194,10 +194,10 @@ fn skipped_tasks_wait_again_while_what_they_need_goes_on() {
 fn a_job_with_a_task_that_ran_is_not_skipped() {
     let mut job = after_needs(&task_by_task(), &tasks(Status::Running, "1", "0,2-3"), at(1)).job;
     job.array.as_mut().unwrap().unsubmitted = TaskSet::default();
-    assert!(job.tally(&[], at(2)).0.status == Status::Error, "nothing says what became of task 1");
+    assert!(job.tally(&[], at(2)).job.status == Status::Error, "nothing says what became of task 1");
     job.started_at = Some(at(1));
     let done = AttemptTally { concluded: 1, done: 1, ..AttemptTally::default() };
-    let (job, _) = job.tally(&[(AttemptNo::FIRST, done)], at(2));
+    let Transition { job, .. } = job.tally(&[(AttemptNo::FIRST, done)], at(2));
     assert_eq!((job.status, job.is_skipped), (Status::Canceled, false));
 }
 
@@ -217,10 +217,10 @@ fn tasks_that_wait_for_tasks_keep_the_limit_of_the_array_in_small_attempts() {
     assert_eq!(submit(&mut job), "0");
     job.release_tasks(&tasks(Status::Done, "0-3", ""));
     assert_eq!(submit(&mut job), "1", "there is room for one more");
-    let (full, due_at) = job.tally(&[], at(2));
+    let Transition { job: full, due_at } = job.tally(&[], at(2));
     assert_eq!((full.phase, due_at), (Phase::InQueue, None));
     let done = AttemptTally { concluded: 1, done: 1, ..AttemptTally::default() };
-    let (next, _) = full.tally(&[(AttemptNo::FIRST, done)], at(3));
+    let Transition { job: next, .. } = full.tally(&[(AttemptNo::FIRST, done)], at(3));
     assert_eq!(next.phase, Phase::Queued);
 }
 
@@ -247,11 +247,11 @@ fn the_owner_may_cancel_tasks_that_wait_for_others() {
     let mut job = after_needs(&task_by_task(), &tasks(Status::Running, "", ""), at(1)).job;
     job.array.as_mut().unwrap().withdrawn = "0-3".parse().unwrap();
     assert_eq!(plan(&job, &Graces::default(), at(2)), Step::Tend);
-    let (ended, _) = job.tally(&[], at(2));
+    let Transition { job: ended, .. } = job.tally(&[], at(2));
     assert_eq!((ended.status, ended.is_skipped), (Status::Canceled, false));
     // Also when another task was skipped before.
     let some = after_needs(&task_by_task(), &tasks(Status::Running, "", "1"), at(1)).job;
-    let (ended, _) = Job { desired: DesiredState::Cancel, ..some }.tally(&[], at(2));
+    let Transition { job: ended, .. } = Job { desired: DesiredState::Cancel, ..some }.tally(&[], at(2));
     assert_eq!((ended.status, ended.is_skipped), (Status::Canceled, false));
 }
 

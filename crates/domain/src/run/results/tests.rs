@@ -23,11 +23,11 @@ fn file() -> ResultSource {
 }
 
 fn line() -> ResultSource {
-    ResultSource::JsonLine { prefix: "R:".to_owned(), log: LogOf { component: None, log: ResultLog::Out } }
+    ResultSource::JsonLine { prefix: "R:".to_owned(), log: LogOf { component: None, log: LogStream::Out } }
 }
 
 fn regex(pattern: &str) -> ResultSource {
-    ResultSource::Regex { pattern: pattern.to_owned(), log: LogOf { component: None, log: ResultLog::Err } }
+    ResultSource::Regex { pattern: pattern.to_owned(), log: LogOf { component: None, log: LogStream::Err } }
 }
 
 fn bytes(text: impl AsRef<[u8]>) -> PartFound {
@@ -60,7 +60,7 @@ fn each_part_is_asked_for_once() {
 
 #[test]
 fn the_log_of_a_component_is_that_of_its_first_process() {
-    let log = LogOf { component: Some("score".parse().unwrap()), log: ResultLog::Err };
+    let log = LogOf { component: Some("score".parse().unwrap()), log: LogStream::Err };
     let rules = [rule("a", ResultSource::Regex { pattern: "a".to_owned(), log })];
     let file = "/lustre/tao/slurm-logs/job-1-7/score/0.err".parse().unwrap();
     assert_eq!(result_parts(&rules, &places()), [ResultPart::Tail(JobLog::File(file))]);

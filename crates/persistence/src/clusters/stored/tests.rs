@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use chrono::DateTime;
-use domain::{Job, Phase, Secrets, Status};
+use domain::{Job, Phase, Secrets, Status, Transition};
 use serde_json::json;
 use sqlx::PgPool;
 use testkit::command_job;
@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::*;
 use crate::{
     DueJobs as _, InsertWith, Inserted, Lane, LeaseTerms, NewJob, PartitionTurns as _, PollResult,
-    PollTurns as _, Requested, Retry, Sealer, StepRecord, StepRecords as _, Viewer,
+    PollTurns as _, Requested, Retry, Sealer, StepRecords as _, Viewer,
 };
 
 const MOST: u32 = 3;
@@ -64,11 +64,11 @@ async fn send(store: &Store, number: u128, incarnation: i64) -> Inserted {
 }
 
 async fn end(store: &Store, status: Status) -> Job {
-    let terms = LeaseTerms { duration: MINUTE, limit: 10 };
+    let terms = LeaseTerms { duration: MINUTE, limit: 10, only_stopped: false };
     let lease = store.acquire_due(&dgx(), Lane::Submit, Uuid::from_u128(9), terms).await.unwrap();
     let mut job = lease.jobs[0].clone();
     (job.status, job.phase, job.finished_at) = (status, Phase::Ended, Some(DateTime::UNIX_EPOCH));
-    let step = StepRecord { job: job.clone(), due_at: None };
+    let step = Transition { job: job.clone(), due_at: None };
     assert_eq!(store.record_steps(&lease, &[step], DateTime::UNIX_EPOCH).await.unwrap().len(), 1);
     job
 }

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta};
-use domain::{Graces, Job, Observation, ObservedChange, Phase, Secrets, Status, observe};
+use domain::{Graces, Job, JobId, Observation, ObservedChange, Phase, Secrets, Status, Transition, observe};
 use remote::StatusChunk;
 use serde_json::json;
 use slurm::{QueueRow, SlurmJobId, SlurmState};
@@ -11,8 +11,8 @@ use uuid::Uuid;
 
 use super::*;
 use crate::{
-    DueJobs as _, Inserted, Lane, LeaseTerms, NewJob, Observations as _, PollLease, PollResult,
-    PollTurns as _, Sealer, StepRecord, StepRecords as _, StoreError, Viewer,
+    DueJobs as _, FeedEvent, Inserted, Lane, LeaseTerms, NewJob, Observations as _, PollLease, PollResult,
+    PollTurns as _, Sealer, StepRecords as _, Store, StoreError, Viewer,
 };
 
 const LEASE: Duration = Duration::from_mins(1);
@@ -29,7 +29,7 @@ impl Bench {
         let store = Store::from_pool(pool, Sealer::from_key([7; 32]));
         let new = NewJob { job: command_job(1), secrets: Secrets::default(), request_hash: [0; 32] };
         let Inserted::Created(mut job) = store.insert_job(&new).await.unwrap() else { panic!("not created") };
-        let terms = LeaseTerms { duration: LEASE, limit: 1 };
+        let terms = LeaseTerms { duration: LEASE, limit: 1, only_stopped: false };
         let lease = store.acquire_due(&dgx(), Lane::Submit, Uuid::from_u128(9), terms).await.unwrap();
         let mut attempt = job.new_attempt("/lustre/tao".parse().unwrap(), T0).unwrap();
         attempt.slurm_id = SlurmJobId::new(7);
@@ -38,7 +38,7 @@ impl Bench {
         job.submitted_at = Some(T0);
         job.phase = Phase::InQueue;
         let id = job.id;
-        store.record_steps(&lease, &[StepRecord { job, due_at: None }], T0).await.unwrap();
+        store.record_steps(&lease, &[Transition { job, due_at: None }], T0).await.unwrap();
         Self { store, job: id }
     }
 
@@ -58,8 +58,9 @@ impl Bench {
     }
 
     async fn kinds(&self) -> Vec<(u64, String, Value)> {
-        let events = self.store.events(self.job, 0, &[], 10_000).await.unwrap();
-        events.into_iter().map(|event| (event.seq, event.kind, event.data)).collect()
+        self.store.place_events().await.unwrap();
+        let events = self.store.job_feed(self.job, 0, 0, &[], 10_000).await.unwrap();
+        events.into_iter().map(|FeedEvent { event, .. }| (event.seq, event.kind, event.data)).collect()
     }
 
     /// The lines that became events, in order. The numbers of all events have no gap.
@@ -152,7 +153,8 @@ async fn lines_come_before_the_transition_that_they_caused(pool: PgPool) {
     assert_eq!(bench.record(&bench.acquire(1).await, next).await.unwrap(), 1);
     let kinds: Vec<String> = bench.kinds().await.into_iter().map(|(_, kind, _)| kind).collect();
     assert_eq!(kinds, ["transition", "transition", "status", "status", "status", "transition"]);
-    let only = bench.store.events(bench.job, 4, &["status"], 1).await.unwrap();
+    let only = bench.store.job_feed(bench.job, 4, 0, &["status".to_owned()], 1).await.unwrap();
+    let only: Vec<_> = only.into_iter().map(|of_feed| of_feed.event).collect();
     assert_eq!((only[0].seq, only.len(), only[0].data["message"].as_str()), (5, 1, Some("2")));
     assert_eq!((only[0].attempt, only[0].earlier_run), (1, false));
 }
@@ -210,14 +212,14 @@ async fn a_poller_that_dies_before_storing_leaves_everything_to_the_next(pool: P
 async fn a_step_of_a_running_job_does_not_overwrite_what_a_poll_has_read_meanwhile(pool: PgPool) {
     let bench = Bench::new(pool).await;
     sqlx::raw_sql("update jobs set due_at = now()").execute(&bench.store.pool).await.unwrap();
-    let terms = LeaseTerms { duration: LEASE, limit: 1 };
+    let terms = LeaseTerms { duration: LEASE, limit: 1, only_stopped: false };
     let mut lease = bench.store.acquire_due(&dgx(), Lane::Follow, Uuid::from_u128(10), terms).await.unwrap();
     let leased = lease.jobs.pop().unwrap();
     let next = saw(&bench.find().await, &lines(0..4), SlurmState::Running);
     bench.record(&bench.acquire(1).await, next).await.unwrap();
     // The step knows the job as it was before; it even believes to have read lines.
     let step = saw(&leased, &lines(0..2), SlurmState::Running).job;
-    bench.store.record_steps(&lease, &[StepRecord { job: step, due_at: None }], T0).await.unwrap();
+    bench.store.record_steps(&lease, &[Transition { job: step, due_at: None }], T0).await.unwrap();
     let next = saw(&bench.find().await, &lines(0..6), SlurmState::Running);
     bench.record(&bench.acquire(2).await, next).await.unwrap();
     assert_eq!(bench.said().await, ["0", "1", "2", "3", "4", "5"]);
@@ -228,16 +230,16 @@ async fn a_conclusion_adds_the_last_lines_once(pool: PgPool) {
     let bench = Bench::new(pool).await;
     let next = saw(&bench.find().await, &lines(0..2), SlurmState::Completed);
     bench.record(&bench.acquire(1).await, next).await.unwrap();
-    let terms = LeaseTerms { duration: Duration::ZERO, limit: 1 };
+    let terms = LeaseTerms { duration: Duration::ZERO, limit: 1, only_stopped: false };
     let mut slept = bench.store.acquire_due(&dgx(), Lane::Follow, Uuid::from_u128(10), terms).await.unwrap();
-    let terms = LeaseTerms { duration: LEASE, limit: 1 };
+    let terms = LeaseTerms { duration: LEASE, limit: 1, only_stopped: false };
     let lease = bench.store.acquire_due(&dgx(), Lane::Follow, Uuid::from_u128(11), terms).await.unwrap();
     let job = slept.jobs.pop().unwrap();
     let concluded = || {
         let running = Job { phase: Phase::Running, ..job.clone() };
         let read = saw(&running, &lines(0..5), SlurmState::Running).job;
         let ended = Job { phase: Phase::Ended, status: Status::Done, finished_at: Some(T0), ..read };
-        [StepRecord { job: ended, due_at: None }]
+        [Transition { job: ended, due_at: None }]
     };
     assert!(bench.store.record_steps(&slept, &concluded(), T0).await.unwrap().is_empty());
     assert_eq!(bench.store.record_steps(&lease, &concluded(), T0).await.unwrap().len(), 1);

@@ -1,10 +1,11 @@
 use chrono::DateTime;
-use domain::{Job, Phase, Secrets};
+use domain::{Job, Phase, Secrets, Transition};
 use sqlx::PgPool;
 use testkit::command_job;
+use uuid::Uuid;
 
 use super::*;
-use crate::{DueJobs as _, Inserted, Lane, LeaseTerms, NewJob, Sealer, StepRecord, StepRecords as _};
+use crate::{DueJobs as _, Inserted, Lane, LeaseTerms, NewJob, Sealer, StepRecords as _};
 
 const LEASE: Duration = Duration::from_mins(1);
 
@@ -30,14 +31,14 @@ async fn job(store: &Store, number: u128) -> Job {
 /// Slurm has it since `seconds`.
 async fn submitted(store: &Store, seconds: i64) -> JobId {
     let mut job = job(store, 1).await;
-    let terms = LeaseTerms { duration: LEASE, limit: 1 };
+    let terms = LeaseTerms { duration: LEASE, limit: 1, only_stopped: false };
     let lease = store.acquire_due(&dgx(), Lane::Submit, Uuid::from_u128(9), terms).await.unwrap();
     let mut attempt = job.new_attempt("/lustre/tao".parse().unwrap(), at(seconds)).unwrap();
     attempt.slurm_id = slurm::SlurmJobId::new(7);
     attempt.submitted_at = Some(at(seconds));
     (job.attempt, job.phase) = (Some(attempt), Phase::InQueue);
     let id = job.id;
-    store.record_steps(&lease, &[StepRecord { job, due_at: None }], at(seconds)).await.unwrap();
+    store.record_steps(&lease, &[Transition { job, due_at: None }], at(seconds)).await.unwrap();
     id
 }
 

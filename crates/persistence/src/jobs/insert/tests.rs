@@ -104,7 +104,7 @@ async fn jobs_are_due_in_the_lane_of_their_phase(pool: PgPool) {
         for lane in [Lane::Submit, Lane::Follow] {
             let due = store.next_due_in(&new.job.cluster, lane).await.unwrap();
             assert_eq!(due.is_some(), Lane::of(phase) == lane, "{phase} in {lane}");
-            let terms = LeaseTerms { duration: Duration::from_secs(9), limit: 1 };
+            let terms = LeaseTerms { duration: Duration::from_secs(9), limit: 1, only_stopped: false };
             let lease = store.acquire_due(&new.job.cluster, lane, Uuid::from_u128(9), terms).await.unwrap();
             assert_eq!(lease.jobs.len() == 1, Lane::of(phase) == lane, "{phase} in {lane}");
             store.put_off(&lease, &lease.jobs, Some(Duration::ZERO)).await.unwrap();

@@ -1,15 +1,15 @@
 use std::time::Duration;
 
 use chrono::DateTime;
-use domain::{DesiredState, Job, JobId, Phase, Secrets, Status};
+use domain::{DesiredState, Job, JobId, Phase, Secrets, Status, Transition};
 use sqlx::PgPool;
 use testkit::command_job;
 use uuid::Uuid;
 
 use super::*;
-use crate::{Inserted, NewJob, Requested, Sealer, StepRecord, StepRecords as _, Viewer};
+use crate::{Inserted, NewJob, Requested, Sealer, StepRecords as _, Viewer};
 
-const TERMS: LeaseTerms = LeaseTerms { duration: Duration::from_secs(30), limit: 100 };
+const TERMS: LeaseTerms = LeaseTerms { duration: Duration::from_secs(30), limit: 100, only_stopped: false };
 
 fn store(pool: PgPool) -> Store {
     Store::from_pool(pool, Sealer::from_key([7; 32]))
@@ -41,11 +41,11 @@ async fn let_expire(store: &Store, lease: &Lease) {
     .unwrap();
 }
 
-fn submitting(job: &Job) -> StepRecord {
+fn submitting(job: &Job) -> Transition {
     let mut job = job.clone();
     job.attempt = Some(job.new_attempt("/lustre/tao".parse().unwrap(), DateTime::UNIX_EPOCH).unwrap());
     job.phase = Phase::Submitting;
-    StepRecord { job, due_at: None }
+    Transition { job, due_at: None }
 }
 
 async fn find(store: &Store, id: JobId) -> Job {
@@ -126,7 +126,7 @@ async fn an_attempt_without_a_script_of_its_own_has_that_of_the_one_before(pool:
     for token in 1..=3 {
         let lease = acquire(&store, token, 10).await;
         job = submitting(&lease.jobs[0]).job;
-        let step = StepRecord { job: job.clone(), due_at: Some(DateTime::UNIX_EPOCH) };
+        let step = Transition { job: job.clone(), due_at: Some(DateTime::UNIX_EPOCH) };
         store.record_steps(&lease, &[step], DateTime::UNIX_EPOCH).await.unwrap();
     }
     let own = |no: u32| Some(format!("script {no}"));
@@ -162,7 +162,7 @@ async fn secrets_open_until_the_job_ends_and_are_gone_then(pool: PgPool) {
     let lease = acquire(&store, 1, 10).await;
     let ended = job.canceled_locally(DateTime::UNIX_EPOCH);
     store
-        .record_steps(&lease, &[StepRecord { job: ended, due_at: None }], DateTime::UNIX_EPOCH)
+        .record_steps(&lease, &[Transition { job: ended, due_at: None }], DateTime::UNIX_EPOCH)
         .await
         .unwrap();
     assert!(store.open_secrets(&[job.id]).await.unwrap().is_empty());

@@ -8,7 +8,7 @@ use testkit::command_job;
 use super::*;
 use crate::{
     DueJobs as _, DueNotices as _, Inserted, Lane, Lease, LeaseTerms, NewJob, Requested, Retry, Sealer,
-    StepRecord, StepRecords as _, Viewer,
+    StepRecords as _, Viewer,
 };
 
 const NOW: domain::Timestamp = DateTime::UNIX_EPOCH;
@@ -46,7 +46,7 @@ async fn stored(store: &Store, jobs: &[(u128, &[u128])]) {
 }
 
 async fn acquire(store: &Store, token: u128) -> Lease {
-    let terms = LeaseTerms { duration: Duration::from_secs(30), limit: 100 };
+    let terms = LeaseTerms { duration: Duration::from_secs(30), limit: 100, only_stopped: false };
     store.acquire_due(&"dgx".parse().unwrap(), Lane::Submit, Uuid::from_u128(token), terms).await.unwrap()
 }
 
@@ -65,11 +65,11 @@ async fn step(store: &Store, token: u128, ends: &[(u128, Status)]) -> Vec<u128> 
         let end = ends.iter().find(|(number, _)| id(*number) == job.id);
         if let Some((_, status)) = end {
             let ended = Job { status: *status, phase: Phase::Ended, finished_at: Some(NOW), ..job };
-            steps.push(StepRecord { job: ended, due_at: None });
+            steps.push(Transition { job: ended, due_at: None });
         } else if job.phase == Phase::Waiting {
             looked.push(job.id.get().as_u128());
             let Transition { job: next, due_at } = after_needs(&job, &needed[&job.id], NOW);
-            steps.push(StepRecord { job: next, due_at });
+            steps.push(Transition { job: next, due_at });
         } else {
             rest.push(job);
         }
@@ -121,10 +121,10 @@ async fn an_end_during_a_look_is_looked_at_again(pool: PgPool) {
     let (first, second) = (jobs.iter().find(|job| job.id == id(1)), jobs.iter().find(|job| job.id == id(2)));
     let (first, second) = (first.unwrap().clone(), second.unwrap().clone());
     let ended = Job { status: Status::Done, phase: Phase::Ended, finished_at: Some(NOW), ..first };
-    store.record_steps(&lease, &[StepRecord { job: ended, due_at: None }], NOW).await.unwrap();
+    store.record_steps(&lease, &[Transition { job: ended, due_at: None }], NOW).await.unwrap();
     let Transition { job, due_at } = after_needs(&second, &needed[&id(2)], NOW);
     assert_eq!((job.phase, due_at), (Phase::Waiting, None), "it has looked before the end");
-    store.record_steps(&lease, &[StepRecord { job, due_at }], NOW).await.unwrap();
+    store.record_steps(&lease, &[Transition { job, due_at }], NOW).await.unwrap();
     assert_eq!(step(&store, 2, &[]).await, [2]);
     assert_eq!(find(&store, 2).await.phase, Phase::Queued);
 }
@@ -263,7 +263,7 @@ async fn a_job_that_went_on_does_not_wait_again(pool: PgPool) {
     let lease = acquire(&store, 1).await;
     let third = lease.jobs.iter().find(|job| job.id == id(3)).unwrap();
     store
-        .record_steps(&lease, &[StepRecord { job: paused(third.clone()), due_at: None }], NOW)
+        .record_steps(&lease, &[Transition { job: paused(third.clone()), due_at: None }], NOW)
         .await
         .unwrap();
     store.put_off(&lease, &lease.jobs, Some(Duration::ZERO)).await.unwrap();
@@ -289,6 +289,6 @@ async fn a_retry_during_a_look_is_not_lost(pool: PgPool) {
     assert!(retry(&store, 1).await);
     let Transition { job, due_at } = after_needs(&lease.jobs[0], &needed[&id(2)], NOW);
     assert!(job.is_skipped, "it has looked before the retry");
-    store.record_steps(&lease, &[StepRecord { job, due_at }], NOW).await.unwrap();
+    store.record_steps(&lease, &[Transition { job, due_at }], NOW).await.unwrap();
     assert_eq!(find(&store, 2).await.phase, Phase::Waiting);
 }

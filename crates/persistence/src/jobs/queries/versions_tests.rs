@@ -1,13 +1,13 @@
 use std::time::Duration;
 
 use chrono::DateTime;
-use domain::Secrets;
+use domain::{Secrets, Transition};
 use sqlx::PgPool;
 use testkit::command_job;
 use uuid::Uuid;
 
 use super::*;
-use crate::{DueJobs as _, Lane, LeaseTerms, NewJob, Sealer, StepRecord, StepRecords as _, Viewer};
+use crate::{DueJobs as _, Lane, LeaseTerms, NewJob, Sealer, StepRecords as _, Viewer};
 
 /// The whole job as a text, and its version.
 async fn look(store: &Store, id: JobId) -> (String, JobVersion) {
@@ -23,7 +23,7 @@ async fn a_change_has_a_new_version_only_if_it_is_visible(pool: PgPool) {
     let new = NewJob { job: command_job(1), secrets: Secrets::default(), request_hash: [0; 32] };
     store.insert_job(&new).await.unwrap();
     let (id, dgx, now) = (new.job.id, new.job.cluster.clone(), DateTime::UNIX_EPOCH);
-    let terms = LeaseTerms { duration: Duration::from_mins(1), limit: 9 };
+    let terms = LeaseTerms { duration: Duration::from_mins(1), limit: 9, only_stopped: false };
     let acquire = async |token| {
         let lease = store.acquire_due(&dgx, Lane::Submit, Uuid::from_u128(token), terms).await.unwrap();
         assert_eq!(lease.jobs.len(), 1);
@@ -41,7 +41,7 @@ async fn a_change_has_a_new_version_only_if_it_is_visible(pool: PgPool) {
     let lease = acquire(3).await;
     let mut job = lease.jobs[0].clone();
     job.attempt = Some(job.new_attempt("/lustre/tao".parse().unwrap(), now).unwrap());
-    store.record_steps(&lease, &[StepRecord { job, due_at: Some(now) }], now).await.unwrap();
+    store.record_steps(&lease, &[Transition { job, due_at: Some(now) }], now).await.unwrap();
     let begun = look(&store, id).await;
     assert!(begun.0 != accepted.0 && begun.1 != accepted.1, "{begun:?}");
     store.record_scripts(&[(id, 1, Some("#!/bin/bash".to_owned()))]).await.unwrap();

@@ -2,7 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use domain::{AttemptNo, AttemptTally, EndedRun, Job, JobId, PastFailure, Run, TaskOutcome, Timestamp};
+use domain::{
+    AttemptNo, AttemptTally, EndedRun, Job, JobId, PastFailure, Run, TaskEnding, TaskOutcome, Timestamp,
+    Transition,
+};
 use serde_json::{Value, json};
 use slurm::TaskSet;
 use uuid::Uuid;
@@ -10,7 +13,7 @@ use uuid::Uuid;
 use super::{lines, readable, select_runs};
 use crate::{
     error::Result,
-    jobs::{documents::run_document, leases::Lease, steps::StepRecord},
+    jobs::{documents::run_document, leases::Lease},
     statements::retry_rolled_back,
     store::{Call, Store},
     values::{StoredRow, count},
@@ -29,10 +32,7 @@ pub struct EndedTask {
 pub struct ConcludedTask {
     pub job: JobId,
     pub attempt: AttemptNo,
-    pub run: Run,
-    /// `None`: it is tried again.
-    pub outcome: Option<TaskOutcome>,
-    pub message: String,
+    pub ending: TaskEnding,
 }
 
 /// What a step that tends arrays needs, and its result.
@@ -54,7 +54,7 @@ pub trait TaskRecords {
     fn record_tended(
         &self,
         lease: &Lease,
-        steps: &[StepRecord],
+        steps: &[Transition],
         runs: &[&ConcludedTask],
         now: Timestamp,
     ) -> impl Call<HashSet<JobId>>;
@@ -151,7 +151,7 @@ impl TaskRecords for Store {
     async fn record_tended(
         &self,
         lease: &Lease,
-        steps: &[StepRecord],
+        steps: &[Transition],
         runs: &[&ConcludedTask],
         now: Timestamp,
     ) -> Result<HashSet<JobId>> {
@@ -164,12 +164,12 @@ impl Store {
     async fn record_tended_together(
         &self,
         lease: &Lease,
-        steps: &[StepRecord],
+        steps: &[Transition],
         runs: &[&ConcludedTask],
         now: Timestamp,
     ) -> Result<HashSet<JobId>> {
         let documents: Vec<Value> = runs.iter().map(|task| concluded(task)).collect();
-        let lines = lines(runs.iter().map(|task| (task.job, task.attempt, &task.run)));
+        let lines = lines(runs.iter().map(|task| (task.job, task.attempt, &task.ending.run)));
         let mut tx = self.pool.begin().await?;
         sqlx::query!(
             "-- jobs::tasks::record_tended
@@ -218,10 +218,10 @@ impl Store {
     }
 }
 
-fn concluded(task: &ConcludedTask) -> Value {
-    let mut document = run_document(task.job, task.attempt, &task.run);
-    document["outcome"] = json!(task.outcome);
-    document["message"] = json!(task.outcome.map(|_| task.message.as_str()));
-    document["superseded"] = json!(task.outcome == Some(TaskOutcome::Retried));
+fn concluded(ConcludedTask { job, attempt, ending }: &ConcludedTask) -> Value {
+    let mut document = run_document(*job, *attempt, &ending.run);
+    document["outcome"] = json!(ending.outcome);
+    document["message"] = json!(ending.outcome.map(|_| ending.message.as_str()));
+    document["superseded"] = json!(ending.outcome == Some(TaskOutcome::Retried));
     document
 }

@@ -1,14 +1,14 @@
 use std::{num::NonZeroU32, time::Duration};
 
 use chrono::{DateTime, TimeDelta};
-use domain::{Phase, Run, Secrets, Status};
+use domain::{Phase, Run, Secrets, Status, Transition};
 use sqlx::PgPool;
 use testkit::command_job;
 
 use super::*;
 use crate::{
-    DueJobs as _, Inserted, JobVersion, Lane, LeaseTerms, NewJob, PollTurns as _, Sealer, StepRecord,
-    StepRecords as _, Viewer,
+    DueJobs as _, Inserted, JobVersion, Lane, LeaseTerms, NewJob, PollTurns as _, Sealer, StepRecords as _,
+    Viewer,
 };
 
 const LEASE: Duration = Duration::from_mins(1);
@@ -38,7 +38,7 @@ async fn active_job(store: &Store) -> Job {
     let Inserted::Created(mut job) = Box::pin(store.insert_job(&new)).await.unwrap() else {
         panic!("not created")
     };
-    let terms = LeaseTerms { duration: LEASE, limit: 1 };
+    let terms = LeaseTerms { duration: LEASE, limit: 1, only_stopped: false };
     let lease = store.acquire_due(&dgx(), Lane::Submit, Uuid::from_u128(9), terms).await.unwrap();
     let mut attempt = job.new_attempt("/lustre/tao".parse().unwrap(), T0).unwrap();
     attempt.slurm_id = slurm::SlurmJobId::new(7);
@@ -46,7 +46,7 @@ async fn active_job(store: &Store) -> Job {
     job.attempt = Some(attempt);
     job.phase = Phase::InQueue;
     let id = job.id;
-    Box::pin(store.record_steps(&lease, &[StepRecord { job, due_at: None }], T0)).await.unwrap();
+    Box::pin(store.record_steps(&lease, &[Transition { job, due_at: None }], T0)).await.unwrap();
     Box::pin(store.find_job(id, &Viewer::All)).await.unwrap().unwrap()
 }
 
@@ -197,9 +197,9 @@ async fn polls_write_a_run_until_its_end_and_the_concluding_step_after_it(pool: 
         store.record_observations(&poll, &[ObservedChange { job, step_due: true }], T0).await.unwrap()
     };
     let step = async |token: u128, change: &dyn Fn(&Job) -> Job| {
-        let terms = LeaseTerms { duration: LEASE, limit: 1 };
+        let terms = LeaseTerms { duration: LEASE, limit: 1, only_stopped: false };
         let lease = store.acquire_due(&dgx(), Lane::Follow, Uuid::from_u128(token), terms).await.unwrap();
-        let steps = [StepRecord { job: change(&lease.jobs[0]), due_at: Some(T0) }];
+        let steps = [Transition { job: change(&lease.jobs[0]), due_at: Some(T0) }];
         assert_eq!(store.record_steps(&lease, &steps, T0).await.unwrap().len(), 1);
     };
     let job = active_job(&store).await;

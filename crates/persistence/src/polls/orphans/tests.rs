@@ -1,15 +1,15 @@
 use std::time::Duration;
 
 use chrono::DateTime;
-use domain::{Ahead, OrphanKind, Phase, Secrets, Status};
+use domain::{Ahead, OrphanKind, Phase, Secrets, Status, Transition};
 use sqlx::PgPool;
 use testkit::command_job;
 use uuid::Uuid;
 
 use super::*;
 use crate::{
-    DueJobs as _, Inserted, Lane, LeaseTerms, NewJob, PollTurns as _, Sealer, StepRecord, StepRecords as _,
-    StoreError, Viewer,
+    DueJobs as _, Inserted, Lane, LeaseTerms, NewJob, PollTurns as _, Sealer, StepRecords as _, StoreError,
+    Viewer,
 };
 
 const LEASE: Duration = Duration::from_mins(1);
@@ -27,7 +27,7 @@ fn dgx() -> ClusterName {
 async fn active_job(store: &Store) -> domain::Job {
     let new = NewJob { job: command_job(1), secrets: Secrets::default(), request_hash: [0; 32] };
     let Inserted::Created(mut job) = store.insert_job(&new).await.unwrap() else { panic!("not created") };
-    let terms = LeaseTerms { duration: LEASE, limit: 1 };
+    let terms = LeaseTerms { duration: LEASE, limit: 1, only_stopped: false };
     let lease = store.acquire_due(&dgx(), Lane::Submit, Uuid::from_u128(9), terms).await.unwrap();
     let mut attempt = job.new_attempt("/lustre/tao".parse().unwrap(), T0).unwrap();
     attempt.slurm_id = SlurmJobId::new(7);
@@ -35,7 +35,7 @@ async fn active_job(store: &Store) -> domain::Job {
     job.attempt = Some(attempt);
     job.phase = Phase::InQueue;
     let id = job.id;
-    store.record_steps(&lease, &[StepRecord { job, due_at: None }], T0).await.unwrap();
+    store.record_steps(&lease, &[Transition { job, due_at: None }], T0).await.unwrap();
     store.find_job(id, &Viewer::All).await.unwrap().unwrap()
 }
 
@@ -94,13 +94,17 @@ async fn orphans_are_stored_and_canceled_ones_are_events_of_their_job(pool: PgPo
         orphan(14, "tao-job-00000000-0000-0000-0000-0000000000ff"),
     ];
     let condemned: Vec<_> = [11, 13, 14].into_iter().filter_map(SlurmJobId::new).collect();
-    let before = store.events(job.id, 0, &[], 100).await.unwrap().len();
+    let events = async || {
+        store.place_events().await.unwrap();
+        store.job_feed(job.id, 0, 0, &[], 100).await.unwrap()
+    };
+    let before = events().await.len();
     let lease = store.acquire_poll(&dgx(), Uuid::from_u128(1), LEASE).await.unwrap().unwrap();
     assert_eq!(lease.orphans, []);
     store.record_orphans(&lease, &orphans, &condemned, T0).await.unwrap();
-    let events = store.events(job.id, 0, &[], 100).await.unwrap();
-    let told: Vec<_> =
-        events[before..].iter().map(|event| (event.kind.as_str(), &event.data["slurm_job_id"])).collect();
+    let after = events().await;
+    let told = after[before..].iter().map(|of_feed| &of_feed.event);
+    let told: Vec<_> = told.map(|event| (event.kind.as_str(), &event.data["slurm_job_id"])).collect();
     assert_eq!(told, [("orphan", &json!("11")), ("orphan", &json!("13"))]);
     assert_eq!(store.poll_states().await.unwrap()[&dgx()].orphans, orphans);
     let kept = store.find_job(job.id, &Viewer::All).await.unwrap().unwrap();
@@ -115,7 +119,7 @@ async fn orphans_are_stored_and_canceled_ones_are_events_of_their_job(pool: PgPo
     assert_eq!(next.orphans, orphans, "the next worker's poll knows them");
     let refused = store.record_orphans(&lease, &[], &condemned, T0).await;
     assert!(matches!(refused, Err(StoreError::LeaseLost { .. })), "{refused:?}");
-    assert_eq!(store.events(job.id, 0, &[], 100).await.unwrap().len(), events.len());
+    assert_eq!(events().await.len(), after.len());
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]

@@ -5,8 +5,8 @@ use std::{
     fmt::Debug,
 };
 
-use domain::{Job, JobId, TaskOutcome};
-use persistence::{ActiveArray, ConcludedTask, PollTurns as _, StepRecord, TaskPolls as _, TaskRecords as _};
+use domain::{Job, JobId, TaskEnding, TaskOutcome, Transition};
+use persistence::{ActiveArray, ConcludedTask, PollTurns as _, TaskPolls as _, TaskRecords as _};
 
 use super::{Both, dgx, faces, outcome};
 use crate::{
@@ -70,17 +70,13 @@ impl Both {
                     Some(TaskOutcome::Retried),
                 ]);
                 let (attempt, run) = (task.attempt, task.ended.run);
-                concluded.push(ConcludedTask {
-                    job: job.id,
-                    attempt,
-                    run,
-                    outcome,
-                    message: "so".to_owned(),
-                });
+                let message = "so".to_owned();
+                let ending = TaskEnding { run, outcome, message, failure: None, until: None };
+                concluded.push(ConcludedTask { job: job.id, attempt, ending });
             }
             let runs: Vec<&ConcludedTask> = concluded.iter().collect();
             let message = format!("Tended, {}.", self.dice.below(9));
-            let step = [StepRecord { job: Job { message, ..job.clone() }, due_at: Some(now) }];
+            let step = [Transition { job: Job { message, ..job.clone() }, due_at: Some(now) }];
             let stored = (
                 self.real.store().record_tended(&real, &step, &runs, now).await.unwrap(),
                 self.memory.store().record_tended(&memory, &step, &runs, now).await.unwrap(),

@@ -38,24 +38,6 @@ pub trait Launcher: Debug + Send + Sync {
     }
 }
 
-/// The processes on each node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Processes {
-    /// One for each GPU, or one on a node without.
-    PerGpu,
-    /// So many.
-    Number(u32),
-}
-
-impl Processes {
-    fn on(self, site: &Site<'_>) -> u32 {
-        match self {
-            Self::PerGpu => site.gpus_per_node.max(1),
-            Self::Number(number) => number,
-        }
-    }
-}
-
 /// Runs a process of a launcher that would return a code of its own. The first process to fail leaves its code, before those that
 /// fail because they miss it. A launcher may signal only this shell.
 ///
@@ -103,6 +85,13 @@ pub struct Site<'a> {
     pub run: &'a str,
 }
 
+impl Site<'_> {
+    /// The processes on each node: so many, or one for each GPU, and one on a node without.
+    fn processes(&self, asked: Option<u32>) -> u32 {
+        asked.unwrap_or(self.gpus_per_node.max(1))
+    }
+}
+
 /// One step of Slurm.
 #[derive(Debug, Clone)]
 pub struct Start {
@@ -146,13 +135,13 @@ impl Start {
     }
 
     /// A launcher on each node, which makes the processes there. `text`: its command, for bash; the words after it come last.
-    fn of_launcher(site: &Site<'_>, processes: Processes, text: &str, args: &[String]) -> Self {
+    fn of_launcher(site: &Site<'_>, processes: Option<u32>, text: &str, args: &[String]) -> Self {
         let mut start = Self { tasks_per_node: 1, records: true, ..Self::of(site) };
         let restarts = |arg: &String| arg.replace('_', "-").starts_with("--max-restarts");
         start.restarts = args.iter().any(restarts);
         start.ranks.push("--node-rank");
         start.set("NNODES", Value::Text(site.nodes.count.to_string()));
-        start.set("NPROC_PER_NODE", Value::Text(processes.on(site).to_string()));
+        start.set("NPROC_PER_NODE", Value::Text(site.processes(processes).to_string()));
         start.meet(site);
         start.program = ["bash", "-c", text, "launch"].map(str::to_owned).to_vec();
         start.program.extend_from_slice(args);

@@ -3,9 +3,10 @@
 use slurm::MpiPlugin;
 
 use super::{Launcher, Site, Start, Value};
+use serde::{Deserialize, Serialize};
 
 /// A process for each task, which Slurm itself starts and MPI connects.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mpi {
     /// Slurm's default if absent.
     pub plugin: Option<MpiPlugin>,

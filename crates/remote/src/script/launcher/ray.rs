@@ -1,22 +1,28 @@
 //! Ray: a head, workers, and the command as the driver of both.
 
 use super::{Launcher, Nodes, Site, Start, Value};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// A Ray cluster on the component's nodes. The command runs on the first of them, with `RAY_ADDRESS`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ray {
     /// What makes the cluster.
+    #[serde(default)]
     pub bootstrap: Bootstrap,
     /// Further words of `ray start`.
+    #[serde(default)]
     pub args: Vec<String>,
 }
 
 /// What makes a Ray cluster.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum Bootstrap {
-    /// A step for the head, one for the workers, and one for the command.
+    /// The service: a head, workers, and the command as three steps of Slurm, with ports of their own.
+    #[default]
     Steps,
-    /// `ray symmetric-run` of Ray 2.54 or later, on nodes that have no other Ray.
+    /// `ray symmetric-run` of Ray 2.54 or later. It stops every Ray of the user on its nodes, so it needs exclusive nodes.
     SymmetricRun,
 }
 

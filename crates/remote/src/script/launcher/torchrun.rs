@@ -1,22 +1,28 @@
 //! `PyTorch`'s launcher, one on each node.
 
-use super::{Launcher, Processes, Site, Start};
+use super::{Launcher, Site, Start};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// `PyTorch`'s launcher, one on each node. Each of its processes runs the command, with `RANK`, `LOCAL_RANK` and `WORLD_SIZE`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Torchrun {
-    /// The processes on each node.
-    pub processes: Processes,
+    /// The processes on each node. Default: one for each GPU.
+    pub nproc_per_node: Option<u32>,
     /// How the launchers meet.
+    #[serde(default)]
     pub rendezvous: Rendezvous,
     /// Further words of torchrun.
+    #[serde(default)]
     pub args: Vec<String>,
 }
 
 /// How the launchers of several nodes meet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Rendezvous {
     /// By a store on the first node. The full name of that node must resolve on the others.
+    #[default]
     C10d,
     /// By the number of each node and the first node's address.
     Static,
@@ -40,7 +46,7 @@ impl Launcher for Torchrun {
             "launch=(torchrun); command -v torchrun >/dev/null || launch=(python3 -m torch.distributed.run); \
              exec \"${{launch[@]}}\" --nnodes=\"$NNODES\" --nproc_per_node=\"$NPROC_PER_NODE\" {meeting} --no_python \"$@\""
         );
-        vec![Start::of_launcher(site, self.processes, &text, &self.args)]
+        vec![Start::of_launcher(site, self.nproc_per_node, &text, &self.args)]
     }
 
     fn stands_between(&self) -> bool {

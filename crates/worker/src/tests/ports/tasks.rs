@@ -2,9 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use domain::{AttemptNo, AttemptTally, ClusterName, Job, JobId, Run, Timestamp};
+use domain::{AttemptNo, AttemptTally, ClusterName, Job, JobId, Run, Timestamp, Transition};
 use persistence::{
-    ActiveArray, ConcludedTask, EndedTask, Lease, ObservedTask, PollLease, StepRecord, StoreError, TaskPolls,
+    ActiveArray, ConcludedTask, EndedTask, Lease, ObservedTask, PollLease, StoreError, TaskPolls,
     TaskRecords, WorkStore,
 };
 use slurm::TaskSet;
@@ -49,7 +49,7 @@ impl<S: WorkStore, G: Gate> TaskRecords for GatedStore<S, G> {
     async fn record_tended(
         &self,
         lease: &Lease,
-        steps: &[StepRecord],
+        steps: &[Transition],
         runs: &[&ConcludedTask],
         now: Timestamp,
     ) -> Result<HashSet<JobId>, StoreError> {
