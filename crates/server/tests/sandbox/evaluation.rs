@@ -5,6 +5,7 @@
 
 mod faults;
 mod nemo_evaluator;
+mod resumed;
 
 use serde_json::{Value, json};
 

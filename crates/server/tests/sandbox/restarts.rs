@@ -20,7 +20,7 @@ pub(crate) fn goal() -> u64 {
     size(36, 140)
 }
 
-fn hours(seconds: u64) -> f64 {
+pub(crate) fn hours(seconds: u64) -> f64 {
     Duration::from_secs(seconds).as_secs_f64() / 3600.0
 }
 

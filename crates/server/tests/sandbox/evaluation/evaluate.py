@@ -1,4 +1,4 @@
-"""Asks the model COUNT questions, eight at a time, and the judge about each answer. What was answered before is in a cache."""
+"""Asks the model COUNT questions, eight at a time, and the judge about each answer, SLOW seconds later. What was answered before is in a cache."""
 
 import concurrent.futures
 import json
@@ -32,6 +32,7 @@ def ask(url, question):
 def evaluate(question):
     answer = ask(os.environ["MODEL_URL"], question)
     text = answer["choices"][0]["message"]["content"]
+    time.sleep(float(os.environ.get("SLOW", "0")))
     judged = ask(os.environ["JUDGE_URL"], text)["choices"][0]["message"]["content"]
     with lock, open(cache, "a") as file:
         done[question] = {"by": answer["model"], "right": judged == question.upper()}
