@@ -120,6 +120,34 @@ async fn a_setting_that_may_be_a_mistake_is_a_warning(pool: PgPool) {
     }
 }
 
+/// A program's own time-out that the time limit of the job does not leave room for.
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn a_time_limit_of_a_step_that_the_jobs_own_comes_before_is_a_warning(pool: PgPool) {
+    let api = TestApi::new(pool);
+    let warned = async |minutes: u32, ready: f64| {
+        let job = json!({
+            "services": [{"name": "model", "command": "serve", "ready": {"http": "/health", "timeout_minutes": ready}}],
+            "steps": [
+                {"name": "fetch", "nodes": 1, "command": "fetch"},
+                {"name": "score", "nodes": 1, "command": "score", "timeout_minutes": minutes},
+            ],
+            "resources": {"num_nodes": 2, "time_hours": 2, "timeout_hours": 1.5},
+        });
+        let answer = api.post("/jobs/validate", &job).await;
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        answer.json()["warnings"].clone()
+    };
+    assert_eq!(warned(59, 30.0).await, json!([]));
+    let found = warned(60, 30.0).await;
+    assert_eq!(
+        (&found[0]["pointer"], &found[0]["code"]),
+        (&json!("/steps/1/timeout_minutes"), &json!("no_margin"))
+    );
+    let detail = "is 60 minutes, after up to 30 minutes in which the services start; the job's own limit of 90 minutes comes \
+                  first. Set a shorter one, or give the job more time";
+    assert_eq!(found[0]["detail"], detail);
+}
+
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
 async fn an_id_that_exists_is_a_warning(pool: PgPool) {
     let api = TestApi::new(pool);

@@ -23,6 +23,7 @@ impl JobSpec {
         self.warn_of_work(&mut found);
         self.warn_of_image(&mut found);
         self.warn_of_places(cluster, &mut found);
+        self.warn_of_steps(&mut found);
         found.extend(self.other_total());
         let resources = &self.resources;
         if u64::from(resources.soft_timeout.seconds()) == resources.time.seconds() {
@@ -63,6 +64,30 @@ impl JobSpec {
                 "replaced",
                 "is ignored: the job uses its own results directory",
             ));
+        }
+    }
+
+    /// The time limit of a step has no effect if the job's own limit comes first.
+    fn warn_of_steps(&self, found: &mut Vec<Warning>) {
+        let Work::Components { list } = &self.work else { return };
+        let ready = list.iter().filter_map(|one| one.service.ready.as_ref());
+        let start = ready.map(|ready| ready.timeout_seconds).max().unwrap_or(0);
+        let limit = self.resources.soft_timeout.seconds();
+        for (place, step) in list.iter().filter(|one| !one.is_service).enumerate() {
+            let Some(minutes) = step.timeout_minutes else { continue };
+            if minutes.saturating_mul(60).saturating_add(start) < limit {
+                continue;
+            }
+            let after = if start == 0 {
+                String::new()
+            } else {
+                format!(", after up to {} minutes in which the services start", start.div_ceil(60))
+            };
+            let detail = format_args!(
+                "is {minutes} minutes{after}; the job's own limit of {} minutes comes first. Set a shorter one, or give the job more time",
+                limit / 60
+            );
+            found.push(Warning::new(format!("/steps/{place}/timeout_minutes"), "no_margin", detail));
         }
     }
 
