@@ -20,6 +20,8 @@ use crate::violation::Faults;
 const MOST: usize = 24;
 const MAX_COMMAND: usize = 256 * 1024;
 const MOST_MINUTES: u32 = 365 * 24 * 60;
+/// A service of such a name would change `MASTER_PORT`, `RAY_HEAD_HOST` or a variable of Slurm for the other programs.
+const OF_LAUNCHERS: [&str; 3] = ["MASTER", "RAY_HEAD", "SLURM"];
 
 /// The programs of a request, before they have their nodes: services first. Their secret variables go to `secrets`.
 pub(super) fn components(
@@ -73,6 +75,10 @@ pub(super) fn components(
             faults.add(format!("{at}/name"), "contradiction", "is the name of another step or service");
         }
         let name = name?;
+        if is_service && OF_LAUNCHERS.contains(&variable(&name).as_str()) {
+            let detail = "is reserved: launchers read variables that begin so; use another name";
+            faults.add(format!("{at}/name"), "reserved", detail);
+        }
         if !secret.is_empty() {
             secrets.components.insert(name.clone(), secret);
         }
@@ -208,6 +214,7 @@ mod tests {
     #[test_case(json!([]), json!([named("b", json!({"nodes": 3}))]), "/steps/0/nodes" ; "a step with too many")]
     #[test_case(json!([]), json!([named("a-b", json!({})), named("a_b", json!({}))]), "/steps/1/name" ; "one variable")]
     #[test_case(json!([]), json!([named("A", json!({}))]), "/steps/0/name" ; "no name")]
+    #[test_case(json!([named("ray-head", json!({}))]), json!([named("b", json!({}))]), "/services/0/name" ; "variables of a launcher")]
     #[test_case(json!([]), json!([named("a", json!({"with_previous": true}))]), "/steps/0/with_previous" ; "with nothing")]
     #[test_case(json!([]), json!([named("a", json!({"launcher": "x"}))]), "/steps/0/launcher" ; "no launcher")]
     fn what_is_no_program_is_refused_with_its_place(services: Value, steps: Value, pointer: &str) {

@@ -70,7 +70,7 @@ pub(super) fn export(
     }))
 }
 
-/// The exporter wants the directories of the launcher, and returns 0 whatever becomes of an export.
+/// The exporter wants the directories of the launcher. It returns 0 although an export has failed.
 fn command(config: &Config<'_>, one: &Evaluation, destinations: &[String]) -> anyhow::Result<String> {
     let install = config.text("execution.auto_export.launcher_install_cmd")?;
     let mut text = install.as_deref().map_or(INSTALL, str::trim_end).to_owned();
