@@ -15,6 +15,7 @@ sandbox_up() {
   fi
   if instance_load && rootfs_ready && all_alive && nodes_ready; then
     containers_build
+    environments_copy
     say "already up (instance $INSTANCE, Slurm $SLURM)"
     unlock
     return
@@ -67,7 +68,8 @@ environments_copy() {
     source=$HERE/../../.tools/$name copy=$SANDBOX_DIR/$name
     if [[ ! -e $source/installed ]] || cmp --silent "$source/installed" "$copy/installed"; then continue; fi
     rm -rf "$copy"
-    cp -al "$source" "$copy" 2>/dev/null || cp -a "$source" "$copy"
+    # Links need the same file system; without it directories alone are made.
+    cp -al "$source" "$copy" 2>/dev/null || { rm -rf "$copy" && cp -a "$source" "$copy"; }
   done
 }
 

@@ -167,6 +167,26 @@ fn a_service_that_ends_just_after_a_step_has_failed_is_the_cause() {
 }
 
 #[test]
+fn a_service_that_ends_in_order_after_a_step_has_failed_is_not_the_cause() {
+    let node = Node::new();
+    let serve = "touch $SITE/up; until [ -e $SITE/lost ]; do sleep 0.1; done; sleep 0.5";
+    let rules = rules(Probe::File(node.path("up")));
+    let output = node.run(&job(&node, rules, serve, "touch $SITE/lost; exit 7"), 42, 0);
+    is_code(&output, 7);
+    assert_eq!(record(&node), ["step score", "score 7", "model 0"]);
+}
+
+#[test]
+fn a_service_that_ends_just_after_a_step_that_may_fail_ends_the_job() {
+    let node = Node::new();
+    let serve = "touch $SITE/up; until [ -e $SITE/lost ]; do sleep 0.1; done; sleep 0.5; exit 9";
+    let mut script = job(&node, rules(Probe::File(node.path("up"))), serve, "touch $SITE/lost; exit 1");
+    script.components[1].may_fail = true;
+    is_code(&node.run(&script, 42, 0), 9);
+    assert_eq!(record(&node)[0], "service model");
+}
+
+#[test]
 fn a_step_that_fails_beside_a_service_that_works_is_the_cause() {
     let node = Node::new();
     let rules = rules(Probe::File(node.path("up")));

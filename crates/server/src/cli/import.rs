@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 pub(crate) enum ImportCommand {
     /// Print the job for a configuration of nemo-evaluator-launcher
     ///
-    /// The output has the values of `host:` variables, so treat it as a secret.
+    /// The output has the values of `host:` variables and of `${oc.env:…}`, so treat it as a secret.
     ///
     /// Example: tao-slurm import nemo-evaluator run.yaml -o execution.account=ml --image /lustre/images/lm-eval.sqsh | tao-slurm submit -
     NemoEvaluator(NemoEvaluatorArgs),

@@ -3,6 +3,7 @@
 use std::fmt::Display;
 
 use anyhow::{anyhow, bail};
+use domain::is_secret_key;
 use serde_json::{Map, Value};
 
 use super::{deployments, merge::merge};
@@ -96,6 +97,22 @@ impl<'a> Config<'a> {
         }
     }
 
+    /// Whether there is a value, which need not be readable.
+    pub(super) fn has(&self, path: &str) -> bool {
+        at(&self.whole, path).is_some_and(|value| !value.is_null())
+    }
+
+    /// Mounts such as `/data: /inside`, as a request has them.
+    pub(super) fn mounts(&self, path: &str) -> anyhow::Result<Vec<String>> {
+        let mounts = self.fields(path)?.into_iter().map(|(outside, inside)| {
+            if !outside.starts_with('/') {
+                bail!("`{path}` has the relative path {outside}; give its absolute path on the cluster");
+            }
+            Ok(format!("{outside}:{}", inside.as_str().unwrap_or(&outside)))
+        });
+        mounts.collect()
+    }
+
     /// The names of the fields, whatever their values are.
     pub(super) fn keys(&self, path: &str) -> Vec<String> {
         at(&self.whole, path)
@@ -143,17 +160,25 @@ impl<'a> Config<'a> {
 
     /// What a reference in the value at this path refers to.
     fn referred(&self, reference: &str, path: &str, depth: usize) -> anyhow::Result<Value> {
+        if reference.contains("${") {
+            bail!("`{path}` has a reference in a reference; give its value with `-o {path}=…`");
+        }
         if let Some(variable) = reference.strip_prefix("oc.env:") {
-            let (name, otherwise) = variable
-                .split_once(',')
-                .map_or((variable, None), |(name, otherwise)| (name, Some(otherwise)));
-            let value = (self.host)(name.trim()).or(otherwise.map(|text| text.trim().to_owned()));
+            let (name, otherwise) = match variable.split_once(',') {
+                Some((name, otherwise)) => (name.trim(), Some(otherwise.trim().to_owned())),
+                None => (variable.trim(), None),
+            };
+            if name.parse().is_ok_and(|key| is_secret_key(&key)) {
+                bail!(
+                    "`{path}` would show the secret {name}; give it as a variable with the value `host:{name}`"
+                );
+            }
             let missing = || {
                 anyhow!(
                     "`{path}` needs the variable {name} of the environment; set it, or give `-o {path}=…`"
                 )
             };
-            return Ok(value.ok_or_else(missing)?.into());
+            return Ok((self.host)(name).or(otherwise).ok_or_else(missing)?.into());
         }
         if let Some(choices) = reference.strip_prefix("select_not_null:") {
             let (choice, otherwise) = choices.split_once(',').unwrap_or((choices, ""));
@@ -258,6 +283,7 @@ mod tests {
     fn what_is_missing_or_refers_to_nothing_is_named() {
         let config = config(json!({
             "a": "???", "b": "${c.d}", "e": "${a}", "f": "${g}", "g": "${f}", "h": "${oc.env:HOSTNAME}", "i": [{"url": "???"}],
+            "j": "${oc.env:API_TOKEN}", "k": "${oc.env:A,${oc.env:B}}",
         }));
         for (path, part) in [
             ("a", "`a` is not set; set it in the file or with `-o a=…`"),
@@ -265,6 +291,8 @@ mod tests {
             ("e", "`a` is not set"),
             ("f", "without end"),
             ("h", "`h` needs the variable HOSTNAME of the environment"),
+            ("j", "`j` would show the secret API_TOKEN"),
+            ("k", "`k` has a reference in a reference"),
             ("i", "`i.0.url` is not set; set it in the file or with `-o i.0.url=…`"),
         ] {
             let error = config.needed(path).unwrap_err().to_string();

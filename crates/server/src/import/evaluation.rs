@@ -34,7 +34,8 @@ pub(super) fn program_name(text: &str) -> String {
     // The end of a long name tells more than its beginning.
     let from = whole.len().saturating_sub(LONGEST);
     let end = whole.get(from..).unwrap_or(&whole).trim_start_matches(|char: char| !char.is_ascii_lowercase());
-    end.trim_matches('-').to_owned()
+    let end = end.trim_matches('-');
+    if end.is_empty() { "task".to_owned() } else { end.to_owned() }
 }
 
 /// The evaluations of the configuration. One that occurs again has a number.

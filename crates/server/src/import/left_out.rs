@@ -57,9 +57,12 @@ pub(super) fn left_out(
             left_out.push(format!("{key}: an earlier name; use evaluation.nemo_evaluator_config"));
         }
     }
-    if one_job && config.get("execution.auto_export")?.is_some() {
+    if one_job && config.has("execution.auto_export") {
         left_out
             .push("execution.auto_export: only a pipeline has a job that exports; use --pipeline".to_owned());
+    } else if config.has("execution.auto_export") {
+        left_out
+            .push("export: the exporter finds no logs and no configuration of the run to export".to_owned());
     }
     if !config.fields("execution.env_vars")?.is_empty() {
         left_out.push(

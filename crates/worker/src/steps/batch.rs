@@ -104,6 +104,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             }),
             carry(cluster, "purge", due(Step::Purge), |jobs| self.purge(runtime, lease, jobs)),
         );
+        debug_assert!(sorted.is_empty(), "each kind of step is carried out");
         first_error([submitted, located, canceled, concluded, tended, explained, relaxed, purged])
     }
 

@@ -115,11 +115,11 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     ) -> HashMap<JobId, CleanupBlocker> {
         let files: Vec<(JobId, StagedSecret)> =
             jobs.iter().flat_map(|job| private_files(job).into_iter().map(|file| (job.id, file))).collect();
-        if files.is_empty() {
-            return HashMap::new();
-        }
         let close: Vec<(JobId, RemotePath)> =
             jobs.iter().filter_map(|job| Some((job.id, close(job)?))).collect();
+        if files.is_empty() && close.is_empty() {
+            return HashMap::new();
+        }
         let command = Remove {
             close: close.iter().map(|(_, dir)| dir.clone()).collect(),
             files: files.iter().map(|(_, file)| file.clone()).collect(),

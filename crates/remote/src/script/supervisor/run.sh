@@ -125,15 +125,19 @@ _tao_fail() {
 # A component ($1) has ended: the job goes on, or ends with it.
 _tao_take_end() {
   local end=$_tao_end
+  # 143: Slurm or the job has ended the step.
+  if ((end && end != 143 && !_tao_serves[$1] && _tao_watches)) && [ -z "$_tao_cause" ]; then
+    _tao_find_cause
+    # The step has failed before the signal came.
+    if [ "$_tao_cause" = signal ]; then _tao_cause=''; elif [ -n "$_tao_cause" ]; then return; fi
+  fi
   if ((_tao_serves[$1])); then
     if ((_tao_watches)) && _tao_start_again "$1"; then return; fi
     if ((!end)); then end=114; fi
-  elif ((_tao_end && _tao_tolerated[$1])); then
-    echo "tao-slurm: the step ${_tao_names[$1]} has ended with code $_tao_end; the job goes on" >&2
-    ((_tao_late = _tao_late ? _tao_late : _tao_end))
+  elif ((end && _tao_tolerated[$1])); then
+    echo "tao-slurm: the step ${_tao_names[$1]} has ended with code $end; the job goes on" >&2
+    ((_tao_late = _tao_late ? _tao_late : end))
     return
-  elif ((end && _tao_watches)); then
-    _tao_find_cause
   fi
   if ((end)); then _tao_fail "$1" "$end" "has ended with code $end"; fi
 }

@@ -92,7 +92,8 @@ _tao_start_again() {
   _tao_start "$1"
   return 0
 }
-# A step that failed may have lost a service, whose end srun tells some seconds later. Then the job ends with that.
+# A step that failed may have lost a service, whose end srun tells some seconds later. Then the job ends with that. A service that has ended
+# in order is not to blame.
 _tao_find_cause() {
   local place tries serve=1
   for ((tries = 0; serve && tries < 25; tries++)); do
@@ -100,12 +101,11 @@ _tao_find_cause() {
     for place in "${!_tao_programs[@]}"; do
       if ((_tao_serves[place] < 2 || _tao_again[place] < _tao_most_again[place])); then continue; fi
       serve=1
-      if ! kill -0 "${_tao_programs[place]}" 2>/dev/null; then
-        _tao_reap "$place"
-        _tao_take_end "$place"
-        return
-      fi
+      if kill -0 "${_tao_programs[place]}" 2>/dev/null; then continue; fi
+      _tao_reap "$place"
+      if ((_tao_end)); then _tao_fail "$place" "$_tao_end" "has ended with code $_tao_end"; fi
     done
+    if [ -n "$_tao_cause" ]; then return; fi
     if ((serve)); then read -r -t 0.2 -u "$_tao_never"; fi
   done
 }

@@ -58,7 +58,9 @@ _tao_enter() {
     # bash itself would tell in the log of the program that a signal has ended it.
     --run)
       { "${@:4}" 2>&9 9>&-; } 9>&2 2>/dev/null
-      _tao_leave "$1" "$2" "$?"
+      set -- "$1" "$2" "$?"
+      if (($3 == 254)); then echo 'tao-slurm: the program has ended with code 254; bash ends so if it can start no process' >&2; fi
+      _tao_leave "$@"
       ;;
     *) export "${3?}" ;;
     esac

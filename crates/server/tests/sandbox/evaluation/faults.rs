@@ -113,7 +113,9 @@ fn take_the_port_of_a_copy(id: &str) -> Child {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    BufReader::new(taker.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
+    let mut told = String::new();
+    BufReader::new(taker.stdout.take().unwrap()).read_line(&mut told).unwrap();
+    assert_eq!(told, "\n", "the port {port} is taken by another program");
     signal("KILL", &copy);
     taker
 }
@@ -124,7 +126,7 @@ const FAULTS: [Fault; 8] = [
         change: loads_for_ever,
         when: is_loading,
         act: |id| signal_to("KILL", id, "model"),
-        end: End::Error("The service model-", "loading"),
+        end: End::Error("The service model-", "Last lines of "),
         limit: 0,
     },
     Fault {
@@ -134,7 +136,7 @@ const FAULTS: [Fault; 8] = [
             is_loading(status) && !status["message"].as_str().unwrap_or_default().contains("judge")
         },
         act: |id| signal_to("KILL", id, "judge"),
-        end: End::Error("The service judge has ended with code 137", "loading"),
+        end: End::Error("The service judge has ended with code 137", "Last lines of judge/0.out:\nloading"),
         limit: 0,
     },
     Fault {
@@ -164,7 +166,7 @@ const FAULTS: [Fault; 8] = [
     Fault {
         name: "the port of a copy is taken",
         change: |job| {
-            job["services"][0]["env"]["LOADS"] = "10".into();
+            job["services"][0]["env"]["LOADS"] = "20".into();
             job["services"][0]["max_restarts"] = 1.into();
         },
         when: is_loading,
@@ -207,36 +209,36 @@ fn each_fault_of_a_server_ends_the_job_or_is_survived() {
     let mut slowest = Duration::ZERO;
     for round in 0..size(1, 13) {
         for four in FAULTS.chunks(4) {
-            let jobs: Vec<_> = four.iter().map(|fault| (fault, submit(&service, fault))).collect();
-            let mut running: Vec<_> = jobs
-                .into_iter()
-                .map(|(fault, id)| {
-                    let status = service.wait(&id, fault.name, fault.when);
-                    let left = Duration::from_secs(fault.limit.saturating_sub(loaded(&status)));
-                    let held = (fault.act)(&id);
-                    (fault, id, held, Instant::now() + left)
-                })
-                .collect();
-            until("the end of the jobs", Duration::from_mins(2), || {
-                running.retain_mut(|(fault, id, held, event)| {
-                    if service.status(id)["phase"] != "ended" {
-                        return true;
+            let mut waiting: Vec<_> = four.iter().map(|fault| (fault, submit(&service, fault))).collect();
+            let (mut running, mut ended) = (Vec::new(), Vec::new());
+            until("the end of the jobs", Duration::from_mins(3), || {
+                waiting.retain(|(fault, id)| {
+                    let status = service.status(id);
+                    assert_ne!(status["phase"], "ended", "{}, too early: {status}", fault.name);
+                    let is_due = (fault.when)(&status);
+                    if is_due {
+                        let left = Duration::from_secs(fault.limit.saturating_sub(loaded(&status)));
+                        let held = (fault.act)(id);
+                        running.push((*fault, id.clone(), held, Instant::now() + left));
                     }
-                    let took = event.elapsed();
-                    ends_as_documented(&service, fault, id);
-                    if matches!(fault.end, End::Error(..)) {
-                        println!("round {round}: {}: {:.1} s", fault.name, took.as_secs_f64());
-                        slowest = slowest.max(took);
-                    }
-                    is_gone(id);
-                    if let Some(taker) = held {
-                        drop(taker.stdin.take());
-                        taker.wait().unwrap();
-                    }
-                    false
+                    !is_due
                 });
-                running.is_empty()
+                let over = running.extract_if(.., |(_, id, ..)| service.status(id)["phase"] == "ended");
+                ended.extend(over.map(|(fault, id, held, event)| (fault, id, held, event.elapsed())));
+                waiting.is_empty() && running.is_empty()
             });
+            for (fault, id, held, took) in ended {
+                ends_as_documented(&service, fault, &id);
+                if matches!(fault.end, End::Error(..)) {
+                    println!("round {round}: {}: {:.1} s", fault.name, took.as_secs_f64());
+                    slowest = slowest.max(took);
+                }
+                is_gone(&id);
+                if let Some(mut taker) = held {
+                    drop(taker.stdin.take());
+                    taker.wait().unwrap();
+                }
+            }
         }
     }
     println!("the slowest end came {:.1} s after its event or its limit", slowest.as_secs_f64());
