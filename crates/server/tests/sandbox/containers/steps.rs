@@ -303,8 +303,10 @@ pub(super) const CASES: &[Case] = &[
             srun -n2 --container-image="$T/none.sqsh" true"#,
         rows: &[
             shows("the tasks of a node share a container", "pyxis_slurmstepd.c, enroot_start_once", &["inode="]),
-            shows("and its failure", "pyxis_slurmstepd.c, enroot_start_once", &[
-                "No such file or directory", "pyxis: container was not started successfully by another task", "rc=1",
+            shows("and its failure", "pyxis_slurmstepd.c, enroot_start_once", &["No such file or directory", "rc=1"]),
+            // Before or after the log of the first.
+            shows("which the other one tells of", "pyxis_slurmstepd.c, enroot_start_once", &[
+                "pyxis: container was not started successfully by another task",
             ]),
         ],
     },

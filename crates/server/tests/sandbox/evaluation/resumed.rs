@@ -11,16 +11,15 @@ use crate::{
     service::{Service, until},
 };
 
-/// The time limit of each attempt, in seconds: servers load for two, and answer at most sixteen questions a second.
-const LINK: u64 = 24;
-
-fn interrupted(count: u32, most: u64) -> Value {
+/// An evaluation whose attempts have this time limit in seconds, and all together `most`. Its servers load for two seconds, and answer at
+/// most sixteen questions a second.
+fn interrupted(count: u32, link: u64, most: u64) -> Value {
     let mut job = evaluation(count);
     job["steps"][0]["env"]["SLOW"] = "0.5".into();
     job["restart"] =
         json!({"on": ["timeout", "preempted"], "prequeue": true, "max_total_hours": hours(most)});
-    job["resources"]["time_hours"] = 0.05.into();
-    job["resources"]["timeout_hours"] = hours(LINK).into();
+    job["resources"]["time_hours"] = hours(60).into();
+    job["resources"]["timeout_hours"] = hours(link).into();
     job["backend_details"] = json!({"partition": "scavenge"});
     job
 }
@@ -62,7 +61,7 @@ fn an_interrupted_evaluation_goes_on_from_its_cache_while_the_service_is_away() 
         return;
     }
     // More than the first attempt and the beginning of the second can answer.
-    let id = service.submit(&interrupted(1000, 3600));
+    let id = service.submit(&interrupted(1000, 24, 3600));
     let away = Away { service: &service, id: &id };
     away.awaits_attempt(2, "PENDING");
     service.stop();
@@ -104,8 +103,10 @@ fn an_evaluation_does_not_go_on_longer_than_it_may_while_the_service_is_away() {
     if !are_installed(&service) {
         return;
     }
-    let most = 2 * LINK;
-    let id = service.submit(&interrupted(100_000, most));
+    // Another attempt is queued if ten seconds are left even if this one uses all the time that Slurm allows it, a minute. After the second
+    // one less than ten are left.
+    let most = 72;
+    let id = service.submit(&interrupted(20_000, 32, most));
     Away { service: &service, id: &id }.awaits_attempt(2, "PENDING");
     service.stop();
     Away { service: &service, id: &id }.awaits_end();
@@ -114,7 +115,7 @@ fn an_evaluation_does_not_go_on_longer_than_it_may_while_the_service_is_away() {
     let attempts = attempts(&service, &id);
     assert_eq!((&ended["status"], attempts.len()), (&json!("Error"), 2), "{ended}\n{attempts:?}");
     let message = ended["message"].as_str().unwrap();
-    assert!(message.contains("of `restart.max_total_hours`"), "{message}");
+    assert!(message.contains(&format!("all {most} s of `restart.max_total_hours`")), "{message}");
     assert!(ended["progress"]["done"].as_f64().unwrap() > 0.0, "{ended}");
     is_gone(&id);
 }
