@@ -202,7 +202,7 @@ const FAULTS: [Fault; 8] = [
 #[test]
 #[expect(clippy::print_stdout, reason = "measurements, shown with --success-output")]
 fn each_fault_of_a_server_ends_the_job_or_is_survived() {
-    let service = Service::start();
+    let service = Service::start_with(&[("TAO_SLURM_RETRY_WAIT", "1s")]);
     if !are_installed(&service) {
         return;
     }

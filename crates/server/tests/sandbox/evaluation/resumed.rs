@@ -61,7 +61,7 @@ fn an_interrupted_evaluation_goes_on_from_its_cache_while_the_service_is_away() 
         return;
     }
     // More than the first attempt and the beginning of the second can answer.
-    let id = service.submit(&interrupted(1000, 24, 3600));
+    let id = service.submit(&interrupted(700, 18, 3600));
     let away = Away { service: &service, id: &id };
     away.awaits_attempt(2, "PENDING");
     service.stop();
@@ -70,7 +70,7 @@ fn an_interrupted_evaluation_goes_on_from_its_cache_while_the_service_is_away() 
     // An attempt of less than ten seconds does not go on. So many answers take eight, after two of loading.
     let before = away.answers();
     assert!(before > 0, "the first attempt has answered nothing");
-    until("answers of the second attempt", Duration::from_mins(1), || away.answers() >= before + 150);
+    until("answers of the second attempt", Duration::from_mins(1), || away.answers() >= before + 140);
     service.sandbox.login("srun -p polar -N4 --exclusive -t 1 true");
     away.awaits_end();
     service.spawn();
@@ -91,7 +91,7 @@ fn an_interrupted_evaluation_goes_on_from_its_cache_while_the_service_is_away() 
             service.get(&path).text.matches("answers ").count()
         })
         .sum();
-    assert!((1000..=1000 + 8 * (states.len() - 1)).contains(&asked), "{asked} of 1000 in {states:?}");
+    assert!((700..=700 + 8 * (states.len() - 1)).contains(&asked), "{asked} of 700 in {states:?}");
     assert!(log(&service, &id, "evaluate").contains(" answers are in the cache"));
     assert_eq!(service.get("/clusters/sandbox").json()["orphans"]["count"], 0);
     is_gone(&id);
