@@ -8,9 +8,9 @@ demo: ## Run two jobs on a real Slurm cluster on this machine; ONCE=1 stops by i
 test: ## Run every check (40 minutes on two cores)
 	@ci/test
 
-reliability: ## Run the reliability tests in full size (half an hour)
+reliability: ## Run the reliability tests in full size (an hour)
 	@deploy/sandbox/sandbox up
-	@TAO_SLURM_FULL_BARS=1 cargo nextest run --locked --profile full --success-output immediate -p tao-slurm -E 'binary(sandbox) & (test(bars::) + test(/^(restarts|ahead)::/) + test(many_megabytes) + test(under_a_limit_of_requests))'
+	@TAO_SLURM_FULL_BARS=1 cargo nextest run --locked --profile full --success-output immediate -p tao-slurm -E 'binary(sandbox) & (test(bars::) + test(/^(restarts|ahead|evaluation)::/) + test(many_megabytes) + test(under_a_limit_of_requests))'
 
 simulate: ## Simulate SEEDS=10000 random histories of the worker in virtual time, or one with SEED=
 	@SEEDS=$(SEEDS) SEED=$(if $(filter file,$(origin SEED)),,$(SEED)) ci/simulate
