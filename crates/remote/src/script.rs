@@ -63,8 +63,8 @@ pub const EXIT_PROBES: u8 = 125;
 pub const EXIT_NOT_READY: u8 = 126;
 
 /// The supervisor is the same text for every job: it claims the attempt, runs the components of the table, and leaves the exit record.
-const CLAIM: &str =
-    concat!(include_str!("script/supervisor/claim.sh"), include_str!("script/supervisor/marks.sh"));
+const CLAIM: &str = include_str!("script/supervisor/claim.sh");
+const MARKS: &str = include_str!("script/supervisor/marks.sh");
 /// The rest of the supervisor.
 const RUN: &str = include_str!("script/supervisor/run.sh");
 /// Parts for scripts whose table calls them.
@@ -177,6 +177,10 @@ impl BatchScript {
             out.push_str(chain::DECIDE);
         }
         out.push_str(CLAIM);
+        if self.array.is_some() {
+            out.push_str(include_str!("script/supervisor/parameters.sh"));
+        }
+        out.push_str(MARKS);
         if self.chain.is_some() {
             out.push_str(chain::QUEUE_NEXT);
         }

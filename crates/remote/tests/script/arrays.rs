@@ -108,3 +108,17 @@ fn a_task_without_parameters_in_the_list_runs_nothing() {
     let output = run(&node, &script, 44, 42, 2);
     assert_eq!((output.status.code(), output.stdout.len()), (Some(121), 0), "{}", stderr(&output));
 }
+
+#[test]
+fn a_task_that_has_run_returns_its_code_again_though_its_parameters_cannot_be_written() {
+    let node = Node::new();
+    let script = array(&node, SHOW);
+    assert_eq!(run(&node, &script, 43, 42, 0).status.code(), Some(0));
+    // As on a full disk.
+    fs::create_dir(node.file("state/tasks/10/.parameters")).unwrap();
+    let again = run(&node, &script, 43, 42, 0);
+    assert_eq!((again.status.code(), again.stdout.len()), (Some(0), 0), "{}", stderr(&again));
+    fs::create_dir_all(node.file("state/tasks/11/.parameters")).unwrap();
+    let first = run(&node, &script, 42, 42, 1);
+    assert_eq!((first.status.code(), first.stdout.len()), (Some(121), 0), "{}", stderr(&first));
+}

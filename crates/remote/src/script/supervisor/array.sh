@@ -1,6 +1,5 @@
 
-# A task of an array has a state directory and results of its own. Its parameters are a line in the list of the attempt: the index, the parameters
-# as JSON, and `NAME=value` for each that is a variable; all values in base64.
+# A task of an array has a state directory of its own.
 _tao_no_task() { # $1: the reason, $2: the code
   echo "tao-slurm: task $TAO_TASK stops here: $1" >&2
   exit "${2-121}"
@@ -13,7 +12,6 @@ if ! ln -sT -- "${SLURM_ARRAY_JOB_ID:?}" "$_tao_attempt/run" 2>/dev/null; then
   fi
 fi
 mkdir -- "$_tao_state" 2>/dev/null
-mkdir -p -- "$_tao_results" || _tao_no_task "the directory $_tao_results cannot be made"
 for _tao_stream in out err; do
   # Slurm has opened these.
   if [ ! -e "$_tao_state/main.$_tao_stream" ]; then
@@ -21,18 +19,3 @@ for _tao_stream in out err; do
       || ln -s -- "$_tao_attempt/$SLURM_ARRAY_TASK_ID.$_tao_stream" "$_tao_state/main.$_tao_stream"
   fi
 done
-_tao_parameters() {
-  # Its own names are no parameter's.
-  local _tao_index='' _tao_json _tao_pairs _tao_pair _tao_value
-  while read -r _tao_index _tao_json _tao_pairs && [ "$_tao_index" != "$SLURM_ARRAY_TASK_ID" ]; do :; done <"$_tao_attempt/tasks.list"
-  if [ "$_tao_index" != "$SLURM_ARRAY_TASK_ID" ]; then _tao_no_task "its parameters are not in $_tao_attempt/tasks.list"; fi
-  if ! { printf '%s' "$_tao_json" | base64 -d >"$_tao_state/.parameters" && mv -f -- "$_tao_state/.parameters" "$TAO_TASK_FILE"; }; then
-    _tao_no_task "$TAO_TASK_FILE cannot be written"
-  fi
-  for _tao_pair in $_tao_pairs; do
-    # The last character keeps newlines at the end.
-    _tao_value=$(printf '%s' "${_tao_pair#*=}" | base64 -d && echo .) || _tao_no_task 'a parameter cannot be read'
-    export "${_tao_pair%%=*}=${_tao_value%.}"
-  done
-}
-_tao_parameters
