@@ -117,9 +117,9 @@ pub struct PollAnswer {
 /// The answer of squeue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SqueueOutcome {
-    /// It answered: a polled job that is not here is not in the queue. A job with a malformed row is here, with
-    /// [`SlurmState::Unknown`](slurm::SlurmState::Unknown) if its state is malformed. Other jobs of our user with names like
-    /// ours are here too.
+    /// It answered: a polled job that is not here under its own name is not in the queue, and a controller that was reset gives its id to
+    /// another job. A job with a malformed row is here, with [`SlurmState::Unknown`](slurm::SlurmState::Unknown) if its state is
+    /// malformed. Other jobs of our user with names like ours are here too.
     Answered(HashMap<SlurmJobId, QueueRow>),
     /// It failed: nothing is known about any job.
     Failed(Failure),
@@ -320,10 +320,7 @@ impl<'a> Reader<'a> {
             self.dropped += 1;
             return;
         };
-        let stranger = self.names.get(&row.id).is_some_and(|names| !names.contains(&row.name.as_str()));
-        if stranger {
-            self.dropped += 1;
-        } else if let Some(SqueueOutcome::Answered(rows)) = &mut self.squeue {
+        if let Some(SqueueOutcome::Answered(rows)) = &mut self.squeue {
             rows.insert(row.id, row);
         }
     }

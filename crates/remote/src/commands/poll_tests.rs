@@ -54,20 +54,25 @@ fn a_malformed_row_costs_only_itself() {
 }
 
 #[test]
-fn an_id_that_now_belongs_to_another_job_is_not_ours() {
+fn an_id_that_now_belongs_to_another_job_is_shown_under_the_name_of_that_job() {
     let answer = parse(
         &poll(&[7]),
         &[
             "TIME 1",
             "SQUEUE 1 0 -",
-            "ROW 7|COMPLETED|somebody-else|1|2|3|polar|n1|None",
+            "ROW 7|PENDING|somebody-else|1|2|3|polar|n1|None",
             "SACCT 1 0 -",
             "RECORD 7\u{1f}COMPLETED\u{1f}0:0\u{1f}allocation\u{1f}1\u{1f}2\u{1f}n1\u{1f}",
             "RECORD 7\u{1f}COMPLETED\u{1f}0:0\u{1f}somebody-else\u{1f}1\u{1f}2\u{1f}n1\u{1f}",
         ],
     )
     .unwrap();
-    assert_eq!(answer.squeue, SqueueOutcome::Answered(HashMap::new()));
+    let SqueueOutcome::Answered(rows) = answer.squeue else { panic!("answered") };
+    assert_eq!(
+        rows.values().map(|row| row.name.as_str()).collect::<Vec<_>>(),
+        ["somebody-else"],
+        "it may be an orphan"
+    );
     assert_eq!(answer.sacct, SacctOutcome::Answered(HashMap::new()));
 }
 

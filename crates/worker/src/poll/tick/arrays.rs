@@ -207,6 +207,16 @@ mod tests {
     }
 
     #[test]
+    fn a_row_of_another_job_with_the_same_id_says_nothing_and_is_there_for_orphans() {
+        let id = SlurmJobId::new(7).unwrap();
+        let row = QueueRow::read("7|PENDING|another|1|N/A|N/A|polar||None").unwrap();
+        let answer = PollAnswer { squeue: SqueueOutcome::Answered([(id, row)].into()), ..nothing() };
+        let results = PollResults::new(answer, TimeDelta::zero());
+        assert!(results.of(id, "ours").queue.is_none());
+        assert!(results.of(id, "another").queue_alone().is_some());
+    }
+
+    #[test]
     fn a_task_that_slurm_ended_with_one_that_could_not_be_started_shares_its_failure() {
         let (mut array, id) = (array(), SlurmJobId::new(7).unwrap());
         let mut answer = nothing();

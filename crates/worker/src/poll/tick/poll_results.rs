@@ -78,7 +78,8 @@ impl PollResults {
             SacctOutcome::NotAsked | SacctOutcome::Failed(_) => (None, Records::Unknown),
         };
         Observation {
-            queue: queue.and_then(|rows| rows.get(&id)),
+            // Slurm may have given the id to another job.
+            queue: queue.and_then(|rows| rows.get(&id)).filter(|row| row.name == key),
             queue_answered: queue.is_some(),
             accounting: accounting.and_then(|rows| rows.get(&id)),
             records,
