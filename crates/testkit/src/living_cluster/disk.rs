@@ -2,8 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use remote::{ExitRecord, RunNote, StartedMarker};
+use remote::{ExitRecord, RunNote, StartedMarker, script::EXIT_BEGUN};
 use slurm::SlurmJobId;
+
+/// The exit code of a script that SIGTERM ended.
+const ENDED_BY_TERM: u8 = 143;
 
 /// The state directory of an attempt.
 #[derive(Debug, Clone, Default)]
@@ -41,6 +44,16 @@ impl StateDir {
         let awaited =
             !begun || self.fence.len() < *newest as usize || self.fence.values().any(|begun| !begun);
         awaited.then(|| Self { fence: BTreeMap::from([(*newest, false)]), ..Self::default() })
+    }
+
+    /// The code that the script of this Slurm job returns at once, if it has run before: that of the same run, or of one that ended well.
+    pub(super) fn code_of_earlier_run(&self, id: SlurmJobId, restart: u32) -> Option<u8> {
+        let exit = self.exit.as_ref().filter(|exit| exit.slurm_id == id);
+        if self.started.as_ref().is_some_and(|started| (started.slurm_id, started.restart) == (id, restart)) {
+            let code = exit.filter(|exit| exit.restart == restart).map(|exit| exit.code);
+            return Some(code.filter(|code| *code != ENDED_BY_TERM).unwrap_or(EXIT_BEGUN));
+        }
+        exit.filter(|exit| exit.code == 0).map(|exit| exit.code)
     }
 
     /// Whether another send than this one has claimed the attempt, and is not cleared.

@@ -196,6 +196,12 @@ impl Site {
             self.end(id, &SlurmState::Failed, Some(ExitCode { code: EXIT_CLAIMED, signal: 0 }));
             return;
         }
+        let before = self.nodes_disk.states.get(&dir).filter(|_| script.claims);
+        if let Some(code) = before.and_then(|state| state.code_of_earlier_run(slurm_id, restart)) {
+            let state = if code == 0 { SlurmState::Completed } else { SlurmState::Failed };
+            self.end(id, &state, Some(ExitCode { code, signal: 0 }));
+            return;
+        }
         if claims_attempt {
             self.write(Write::Run { dir: attempt_dir, id: slurm_id });
         }
