@@ -28,6 +28,8 @@ BEYOND_PATTERNS = (
     "/resources/exclude", "/resources/nodelist", "/exclude", "/nodelist", "/backend_details/begin", "/backend_details/deadline",
     "/resources/constraint", "/constraint", "/files/", "/array", "/results/", "/tasks",
     "/progress/file", "/needs/", "/restart/exit_codes",
+    # A time that has passed.
+    "/expires_at",
     # Of steps and services.
     "/env/", "/secret_env/", "/node_env/", "/ready",
 )

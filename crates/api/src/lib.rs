@@ -38,7 +38,7 @@ pub use ports::{
 pub use state::{ApiState, Limits, Readiness};
 pub use watchers::feed::Feed;
 
-use calls::{clusters, events, health, jobs, pipelines, tao, webhooks};
+use calls::{callers, clusters, events, health, jobs, pipelines, tao, webhooks};
 use http::{layers, metrics};
 use state::App;
 
@@ -113,6 +113,9 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(clusters::read::list_partitions))
         .routes(routes!(clusters::read::preflight_cluster))
         .routes(routes!(clusters::credentials::put_enroot_credentials))
+        .routes(routes!(callers::get_me))
+        .routes(routes!(callers::create_token, callers::list_tokens))
+        .routes(routes!(callers::revoke_token))
         .merge(tao_routes())
         .routes(routes!(health::livez))
         .routes(routes!(health::readyz))

@@ -23,7 +23,7 @@ mod workload;
 
 pub use callers::{
     idempotency::{Known, Once},
-    tokens::{NewToken, Scopes, Token},
+    tokens::{NewToken, Scopes, Token, random_token},
 };
 pub use clusters::{
     partitions::{KnownPartitions, PartitionTurns},

@@ -19,7 +19,7 @@ use crate::{http::rate, problem::Problem, state::App};
 #[derive(Debug, Clone)]
 pub(crate) struct Caller {
     pub(crate) owner: Owner,
-    admin: bool,
+    pub(crate) scopes: Scopes,
     /// How long the caller stays authorized.
     pub(crate) standing: Standing,
     /// The caller's token, if it has a default webhook.
@@ -29,12 +29,12 @@ pub(crate) struct Caller {
 impl Caller {
     /// Whether the caller may see the jobs of this owner.
     pub(crate) fn sees(&self, owner: &Owner) -> bool {
-        self.admin || self.owner == *owner
+        self.scopes.admin || self.owner == *owner
     }
 
     /// The jobs that the caller may see.
     pub(crate) fn viewer(&self) -> Viewer {
-        if self.admin { Viewer::All } else { Viewer::Owner(self.owner.clone()) }
+        if self.scopes.admin { Viewer::All } else { Viewer::Owner(self.owner.clone()) }
     }
 }
 
@@ -47,7 +47,7 @@ impl FromRequestParts<App> for Admin {
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
         let caller = Caller::from_request_parts(parts, app).await?;
-        if caller.admin { Ok(Self(caller)) } else { Err(Problem::forbidden("admin")) }
+        if caller.scopes.admin { Ok(Self(caller)) } else { Err(Problem::forbidden("admin")) }
     }
 }
 
@@ -60,7 +60,7 @@ impl FromRequestParts<App> for Caller {
         if app.auth == AuthMode::Disabled {
             return Ok(Self {
                 owner: Owner::new("local"),
-                admin: true,
+                scopes: Scopes { read: true, write: true, admin: true },
                 standing: Standing::Always,
                 webhook_token: None,
             });
@@ -89,12 +89,7 @@ impl Caller {
         rate::spend(app.rates.as_ref(), &request.extensions, hash)?;
         allow(token.scopes, &request.method)?;
         let webhook_token = token.has_webhook.then_some(token.id);
-        Ok(Self {
-            owner: token.owner,
-            admin: token.scopes.admin,
-            standing: Standing::Token(hash),
-            webhook_token,
-        })
+        Ok(Self { owner: token.owner, scopes: token.scopes, standing: Standing::Token(hash), webhook_token })
     }
 
     /// A caller with a token signed by the issuer.
@@ -105,7 +100,7 @@ impl Caller {
         rate::spend(app.rates.as_ref(), &request.extensions, payer)?;
         allow(bearer.scopes, &request.method)?;
         let standing = Standing::Until(bearer.until);
-        Ok(Self { owner: bearer.owner, admin: bearer.scopes.admin, standing, webhook_token: None })
+        Ok(Self { owner: bearer.owner, scopes: bearer.scopes, standing, webhook_token: None })
     }
 }
 

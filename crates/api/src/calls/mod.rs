@@ -1,5 +1,6 @@
 //! The calls of the API.
 
+pub(crate) mod callers;
 pub(crate) mod clusters;
 pub(crate) mod event_id;
 pub(crate) mod events;

@@ -7,6 +7,7 @@ use axum::{
 use domain::{Cluster, ClusterName, JobId};
 use serde::de::DeserializeOwned;
 use tracing::{Span, field};
+use uuid::Uuid;
 
 use crate::{
     auth::Caller,
@@ -115,6 +116,20 @@ impl FromRequestParts<App> for TaskInPath {
             Problem::new(Kind::TaskNotFound, format!("`{shown}` is not the number of a task."))
         };
         Ok(Self(job, task.parse().map_err(no_task)?))
+    }
+}
+
+/// The token's id in the path.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TokenInPath(pub(crate) Uuid);
+
+impl FromRequestParts<App> for TokenInPath {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+        let text = text_in_path::<String>(parts, app).await?;
+        let no_id = |_| Problem::new(Kind::NoSuchToken, "This is not a token's id: they are UUIDs.");
+        text.parse().map(Self).map_err(no_id)
     }
 }
 

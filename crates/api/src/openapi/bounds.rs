@@ -14,9 +14,9 @@ mod tests;
 use patterns::{
     CLUSTER, COMPONENT, CONSTRAINT, DURATION, EMAIL, ENV_KEY, FILE, GPU_REQUEST, GRES, GRES_NAME, GRES_TYPE,
     HTTP, INDICES, INPUT, KEY_NAME, LABEL, LICENSES, LOGIN, MACHINE, MEMORY, MODE, MOMENT, MOUNT, MOUNTED,
-    MPI_PLUGIN, NODES, NOT_BLANK, NOT_EMPTY, OPTION_NAME, OPTION_TEXT, PAGE, PARTITION, PARTITIONS, PASSWORD,
-    PATH, PLAIN, RESERVATION, RUNTIME, SBATCH_EXPORT, SOME_MEMORY, SWITCHES, TASKS, USER, WEBHOOK_SECRET,
-    WORD,
+    MPI_PLUGIN, NODES, NOT_BLANK, NOT_EMPTY, ONE_LINE, OPTION_NAME, OPTION_TEXT, PAGE, PARTITION, PARTITIONS,
+    PASSWORD, PATH, PLAIN, RESERVATION, RUNTIME, SBATCH_EXPORT, SOME_MEMORY, SWITCHES, TASKS, USER,
+    WEBHOOK_SECRET, WORD,
 };
 
 /// The limit of one field.
@@ -50,6 +50,7 @@ const BOUNDS: &[(&[&str], &[&str], Bound)] = &[
     (&["JobRequest", "PipelineRequest"], &["name"], Text(PLAIN, 500)),
     (&["JobRequest", "PipelineRequest"], &["labels"], Map(PLAIN, 500, 500, 64)),
     (&["PipelineRequest", "PipelineRetryRequest"], &["jobs"], Keys(WORD, 100, 1000)),
+    (&["TokenRequest"], &["owner", "name"], Text(ONE_LINE, 200)),
     (&["NeedRequest"], &["job", "name"], Text(WORD, 100)),
     (&["JobRequest"], &["image"], Text(NOT_BLANK, 4096)),
     (&["JobRequest"], &["network_arch", "action"], Text(WORD, 100)),

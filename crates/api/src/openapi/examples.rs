@@ -37,6 +37,11 @@ fn of(operation: &str) -> Vec<Example> {
                 json!({"job_id": "0f8fad5b-d9cb-469f-a165-70867728950e"}),
             )]
         }
+        "create_token" => vec![(
+            "read",
+            "A token that reads the jobs of one owner",
+            json!({"owner": "vision", "scopes": ["read"]}),
+        )],
         "create_cluster" => vec![cluster(true)],
         "replace_cluster" => vec![cluster(false)],
         "put_enroot_credentials" => vec![(

@@ -24,6 +24,7 @@ mod shapes;
     tags(
         (name = "jobs", description = "Submit jobs, watch them, read their logs, cancel them."),
         (name = "clusters", description = "Read, change and test clusters."),
+        (name = "callers", description = "Who calls, and the tokens of the service."),
         (name = "tao", description = "TAO's own API for the same jobs, for TAO's services."),
         (name = "service", description = "The service's health and metrics. These calls need no token.")
     ),
@@ -71,6 +72,7 @@ fn tag(path: &str) -> &'static str {
     match path.split('/').nth(1) {
         Some("jobs" | "events" | "webhooks") => "jobs",
         Some("clusters") => "clusters",
+        Some("me" | "tokens") => "callers",
         Some("api") => "tao",
         _ => "service",
     }

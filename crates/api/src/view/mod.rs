@@ -19,6 +19,7 @@ mod result;
 mod status;
 mod task;
 mod timeline;
+mod token;
 mod webhook;
 
 pub(crate) use attempt::{AttemptListView, AttemptView};
@@ -34,4 +35,5 @@ pub(crate) use result::{ResultView, table_row};
 pub(crate) use status::{Freshness, StatusView, is_watched};
 pub(crate) use task::{TaskListView, TaskView};
 pub(crate) use timeline::{TimelineEntryView, TimelineView};
+pub(crate) use token::{CallerView, NewTokenView, ScopeName, SecretText, TokenListView, TokenView};
 pub(crate) use webhook::{DeadLetterListView, DeadLetterView, WebhookView};

@@ -10,6 +10,7 @@ async fn an_unknown_parameter_is_refused_by_name_in_every_call() {
         let path = path
             .replace("{id}", "0f8fad5b-d9cb-469f-a165-70867728950e")
             .replace("{task}", "0")
+            .replace("{token}", "0f8fad5b-d9cb-469f-a165-70867728950e")
             .replace("{name}", "dgx");
         let request = Request::builder()
             .method(method.to_uppercase().as_str())

@@ -85,6 +85,10 @@ impl Operation {
             "list_dead_letters" => Ownership::OwnDeadLetters,
             "list_jobs" => Ownership::OwnJobs,
             "list_clusters"
+            | "get_me"
+            | "list_tokens"
+            | "create_token"
+            | "revoke_token"
             | "get_cluster"
             | "list_partitions"
             | "preflight_cluster"
@@ -102,7 +106,12 @@ impl Operation {
     }
 
     fn request(&self, token: Option<&str>, job: &str) -> Request<Body> {
-        let path = self.path.replace("{id}", job).replace("{task}", "0").replace("{name}", "dgx");
+        let path = self
+            .path
+            .replace("{id}", job)
+            .replace("{task}", "0")
+            .replace("{name}", "dgx")
+            .replace("{token}", job);
         let path = if self.named_by_results() { format!("{path}?results_dir=/results/{job}") } else { path };
         let mut request = Request::builder().method(self.method.as_str()).uri(path);
         if let Some(token) = token {

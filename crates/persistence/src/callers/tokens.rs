@@ -1,6 +1,10 @@
 //! Bearer tokens, stored as hashes, and their default webhooks.
 
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use domain::{Owner, Timestamp, Webhook};
+use rand::RngCore;
+use secrecy::SecretString;
+use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use crate::{error::Result, store::Store, values::StoredRow, webhooks::WebhookSeal};
@@ -13,6 +17,9 @@ pub struct Scopes {
     /// Everything, on the jobs of all owners.
     pub admin: bool,
 }
+
+/// Secret scanners and people recognize a token by its prefix.
+const PREFIX: &str = "tsl_";
 
 /// A token to be stored.
 #[derive(Debug, Clone)]
@@ -28,6 +35,19 @@ pub struct NewToken {
     pub expires_at: Option<Timestamp>,
     /// The default webhook of its jobs.
     pub webhook: Option<Webhook>,
+}
+
+/// A new random text of a token, and the hash that is stored of it.
+pub fn random_token() -> (SecretString, [u8; 32]) {
+    let mut random = [0; 32];
+    rand::rng().fill_bytes(&mut random);
+    token_of(random)
+}
+
+fn token_of(random: [u8; 32]) -> (SecretString, [u8; 32]) {
+    let text = format!("{PREFIX}{}", BASE64_URL_SAFE_NO_PAD.encode(random));
+    let hash = Sha256::digest(&text).into();
+    (text.into(), hash)
 }
 
 /// A stored token.
@@ -51,6 +71,15 @@ impl Token {
     pub fn is_good(&self, now: Timestamp) -> bool {
         let over = |at: Option<Timestamp>| at.is_some_and(|at| at <= now);
         !over(self.expires_at) && !over(self.revoked_at)
+    }
+
+    /// `active`, `expired` or `revoked`.
+    pub fn state(&self, now: Timestamp) -> &'static str {
+        match self.revoked_at {
+            Some(_) => "revoked",
+            None if self.is_good(now) => "active",
+            None => "expired",
+        }
     }
 }
 
@@ -171,5 +200,20 @@ impl Store {
         let webhook = WebhookSeal::token(&self.sealer, token).open(&row.url, &row.secret);
         let corrupt = || StoredRow::of("token_webhooks", &token).corrupt("url, secret");
         webhook.map(Some).ok_or_else(corrupt)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use secrecy::ExposeSecret;
+
+    use super::*;
+
+    #[test]
+    fn a_token_is_random_and_its_hash_is_that_of_the_whole_text() {
+        let (text, hash) = token_of([255; 32]);
+        assert_eq!(text.expose_secret(), format!("tsl_{}8", "_".repeat(42)));
+        assert_eq!(hash, <[u8; 32]>::from(Sha256::digest(text.expose_secret())));
+        assert_ne!(random_token().1, random_token().1);
     }
 }

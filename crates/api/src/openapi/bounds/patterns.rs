@@ -46,6 +46,9 @@ pub(super) const COMPONENT: &str = "^[a-z][a-z0-9_-]*$";
 pub(super) const PLAIN: &str = r"^[^\u0000-\u001f\u007f-\u009f]+$";
 /// A label filter.
 pub(super) const LABEL: &str = ":";
+/// Without control characters, and not blank.
+pub(super) const ONE_LINE: &str =
+    r"^[^\u0000-\u001f\u007f-\u009f]*[^\s\u0000-\u001f\u007f-\u009f][^\u0000-\u001f\u007f-\u009f]*$";
 pub(super) const NOT_BLANK: &str = r"\S";
 pub(super) const NOT_EMPTY: &str = ".";
 /// `domain::ClusterName`.
