@@ -46,8 +46,9 @@ pub use jobs::{
     insert::{InsertWith, Inserted, NewJob},
     lane::Lane,
     leases::{DueJobs, Lease, LeaseTerms},
+    listing::{FacetCount, JobFacet, JobFilter, JobOrder, JobPage},
     needs::Needs,
-    queries::{JobFilter, JobPage, JobVersion, Viewer},
+    queries::{JobVersion, Viewer},
     results::StoredResults,
     steps::StepRecords,
     tasks::{

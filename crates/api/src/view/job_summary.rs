@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use domain::{Cluster, Job, Work};
+use persistence::{FacetCount, JobFacet};
 use serde::Serialize;
 use slurm::SlurmJobId;
 use utoipa::ToSchema;
@@ -19,6 +20,52 @@ pub(crate) struct JobList {
     pub jobs: Vec<JobSummary>,
     /// The value of `page_token` for the next page; null on the last one.
     pub next_page_token: Option<String>,
+    /// The counts that `facets` asked for; null without it.
+    pub facets: Option<FacetsView>,
+}
+
+/// The most frequent values of fields and their jobs; empty for a field that was not asked for.
+#[derive(Debug, Default, Serialize, ToSchema)]
+pub(crate) struct FacetsView {
+    /// By status.
+    pub status: Vec<FacetView>,
+    /// By cluster.
+    pub cluster: Vec<FacetView>,
+    /// By owner.
+    pub owner: Vec<FacetView>,
+    /// By partition. A job that may run in several counts for each.
+    pub partition: Vec<FacetView>,
+    /// By the rule of the newest attempt's failure.
+    pub rule: Vec<FacetView>,
+}
+
+/// How many jobs have a value.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct FacetView {
+    /// The value, such as `Running`.
+    pub value: String,
+    /// How many jobs have it.
+    pub jobs: u64,
+}
+
+impl FacetsView {
+    /// The counts of these fields.
+    pub(crate) fn new(fields: &[JobFacet], counts: Vec<FacetCount>) -> Self {
+        let mut facets = Self::default();
+        for FacetCount { facet, value, jobs } in
+            counts.into_iter().filter(|count| fields.contains(&count.facet))
+        {
+            let values = match facet {
+                JobFacet::Status => &mut facets.status,
+                JobFacet::Cluster => &mut facets.cluster,
+                JobFacet::Owner => &mut facets.owner,
+                JobFacet::Partition => &mut facets.partition,
+                JobFacet::Rule => &mut facets.rule,
+            };
+            values.push(FacetView { value, jobs });
+        }
+        facets
+    }
 }
 
 /// A job in a list: its status, and the fields that filters use.
@@ -33,6 +80,8 @@ pub(crate) struct JobSummary {
     pub labels: BTreeMap<String, String>,
     /// The container image in Pyxis syntax.
     pub image: Option<String>,
+    /// The GPUs of all nodes together; of an array, those of one task.
+    pub gpus: u32,
     /// TAO's network architecture; null for a `command`.
     pub network_arch: Option<String>,
     /// TAO's action; null for a `command`.
@@ -113,6 +162,7 @@ impl JobSummary {
             owner: job.owner.to_string(),
             labels: texts(&job.spec.labels),
             image: job.spec.image.as_ref().map(ToString::to_string),
+            gpus: job.spec.resources.total_gpus(),
             network_arch,
             action,
             backend_details: BackendDetailsView {

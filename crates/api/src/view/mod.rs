@@ -26,7 +26,7 @@ pub(crate) use attempt::{AttemptListView, AttemptView};
 pub(crate) use cluster::{ClusterFacts, ClusterList, ClusterView, PreflightView, UnusableClusterView};
 pub(crate) use event::{EventListView, EventPageView, EventView};
 pub(crate) use job::JobView;
-pub(crate) use job_summary::{JobList, JobSummary, Surroundings};
+pub(crate) use job_summary::{FacetsView, JobList, JobSummary, Surroundings};
 pub(crate) use options::{PlacementView, QueueView};
 pub(crate) use partition::PartitionList;
 pub(crate) use pending::PendingView;

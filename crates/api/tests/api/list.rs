@@ -1,3 +1,4 @@
+use axum::http::Method;
 use chrono::TimeDelta;
 use std::collections::BTreeSet;
 
@@ -5,6 +6,12 @@ use serde_json::{Value, json};
 use sqlx::PgPool;
 
 use crate::support::TestApi;
+
+/// As a worker would.
+async fn end(api: &TestApi, id: &str) {
+    let ended = "update jobs set phase = 'ended', status = 'Canceled', due_at = null, finished_at = now() where id::text = $1";
+    sqlx::query(ended).bind(id).execute(&api.pool).await.unwrap();
+}
 
 fn ids(page: &Value) -> Vec<String> {
     page["jobs"].as_array().unwrap().iter().map(|job| job["id"].as_str().unwrap().to_owned()).collect()
@@ -66,7 +73,12 @@ async fn a_parameter_that_is_not_acceptable_is_named(pool: PgPool) {
     for (query, parameter, code) in [
         ("colour=red", "colour", "unknown_parameter"),
         ("status=Runing", "status", "invalid"),
-        ("status=Done&status=Error", "status", "repeated"),
+        ("label=team=vision", "label", "invalid"),
+        ("label=:vision", "label", "invalid"),
+        ("partition=a%20b", "partition", "invalid"),
+        ("sort=name", "sort", "invalid"),
+        ("facets=status,colour", "facets", "invalid"),
+        ("q=a&q=b", "q", "repeated"),
         ("limit=0", "limit", "out_of_range"),
         ("limit=201", "limit", "out_of_range"),
         ("limit=many", "limit", "invalid"),
@@ -86,6 +98,97 @@ async fn a_parameter_that_is_not_acceptable_is_named(pool: PgPool) {
         assert_eq!(problem["errors"][0]["code"], code, "{query}");
         assert!(problem["detail"].as_str().unwrap().contains(parameter), "{query}");
     }
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn one_of_several_values_has_to_match_and_texts_are_found_in_names_labels_and_ids(pool: PgPool) {
+    let api = TestApi::new(pool);
+    let job = |name: &str, partition: &str, team: &str| json!({"command": "true", "name": name, "labels": {"team": team}, "backend_details": {"backend_type": "slurm", "partition": partition}});
+    let one = api.job(&job("Llama 100%", "polar", "vision")).await;
+    let two = api.job(&job("eval_a", "polar3,polar4", "speech")).await;
+    let three = api.job(&job("evalxa", "polar4", "speech")).await;
+    end(&api, &three).await;
+    let found = async |query: &str| {
+        let mut ids = ids(&api.get(&format!("/jobs?{query}")).await.json());
+        ids.reverse();
+        ids
+    };
+    let all = [&one, &two, &three].map(Clone::clone);
+    assert_eq!(found("status=Pending&status=Canceled").await, all);
+    assert_eq!(found("status=Canceled&status=Done").await, [three.clone()]);
+    assert_eq!(found("partition=polar&partition=polar3").await, [one.clone(), two.clone()]);
+    assert_eq!(found("partition=polar4").await, [two.clone(), three.clone()]);
+    assert_eq!(found("owner=local").await, all);
+    assert!(found("owner=elsewhere").await.is_empty() && found("rule=cuda-oom").await.is_empty());
+    assert_eq!(found("q=llama").await, [one.clone()]);
+    assert_eq!(found("q=100%25").await, [one.clone()], "a percent sign is itself");
+    assert_eq!(found("q=eval_").await, [two.clone()], "and so is an underscore");
+    assert_eq!(found("q=team:spee").await, [two.clone(), three.clone()]);
+    assert_eq!(found(&format!("q={}", one.to_uppercase())).await, [one.clone()]);
+    assert_eq!(found("sort=created_at").await, [three.clone(), two.clone(), one.clone()], "reversed above");
+    assert_eq!(found("sort=-finished_at").await, [three.clone()]);
+    let page = api.get("/jobs?sort=created_at&limit=1").await;
+    assert_eq!(ids(&page.json()), [one]);
+    let next = page.header("link").trim_start_matches('<').split('>').next().unwrap().to_owned();
+    assert_eq!(ids(&api.get(&next).await.json()), [two]);
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn the_values_of_a_field_are_counted_under_all_filters_but_its_own(pool: PgPool) {
+    let api = TestApi::new(pool);
+    let job = |partition: &str| json!({"command": "true", "backend_details": {"backend_type": "slurm", "partition": partition}});
+    for partition in ["polar", "polar", "polar,polar3"] {
+        api.job(&job(partition)).await;
+    }
+    let canceled = api.job(&job("polar3")).await;
+    end(&api, &canceled).await;
+    let facets = async |query: &str| api.get(&format!("/jobs?{query}")).await.json()["facets"].clone();
+    assert_eq!(facets("limit=1").await, json!(null));
+    let counts = |pairs: &[(&str, u32)]| -> Value {
+        pairs.iter().map(|(value, jobs)| json!({"value": value, "jobs": jobs})).collect()
+    };
+    assert_eq!(
+        facets("limit=1&facets=status,partition,rule").await,
+        json!({
+            "status": counts(&[("Pending", 3), ("Canceled", 1)]),
+            "partition": counts(&[("polar", 3), ("polar3", 2)]),
+            "cluster": [], "owner": [], "rule": [],
+        })
+    );
+    assert_eq!(
+        facets("status=Canceled&facets=status,partition,cluster").await,
+        json!({
+            "status": counts(&[("Pending", 3), ("Canceled", 1)]),
+            "partition": counts(&[("polar3", 1)]),
+            "cluster": counts(&[("dgx", 1)]),
+            "owner": [], "rule": [],
+        })
+    );
+    assert_eq!(
+        facets("partition=polar3&facets=status").await["status"],
+        counts(&[("Canceled", 1), ("Pending", 1)])
+    );
+    assert_eq!(facets("q=nothing&facets=status").await["status"], json!([]));
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn an_owner_counts_only_their_own_jobs(pool: PgPool) {
+    let api = TestApi::guarded(pool);
+    for (token, owner, scopes) in
+        [("ann", "ann", "read write"), ("bob", "bob", "read write"), ("root", "root", "admin")]
+    {
+        api.token(token, owner, scopes, None).await;
+    }
+    for token in ["ann", "ann", "bob"] {
+        let sent = api.call_as(token, Method::POST, "/jobs", Some(&json!({"command": "true"}))).await;
+        assert_eq!(sent.status, 201);
+    }
+    let owners = async |token: &str| api.get_as(token, "/jobs?facets=owner&owner=bob").await.json();
+    let answer = owners("ann").await;
+    assert_eq!((ids(&answer).len(), &answer["facets"]["owner"]), (0, &json!([{"value": "ann", "jobs": 2}])));
+    let answer = owners("root").await;
+    assert_eq!(ids(&answer).len(), 1);
+    assert_eq!(answer["facets"]["owner"], json!([{"value": "ann", "jobs": 2}, {"value": "bob", "jobs": 1}]));
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]

@@ -59,6 +59,7 @@ fn job_document(job: &Job, due_at: Option<Timestamp>) -> Value {
         "finished_at": job.finished_at,
         "observed_at": job.observed_at,
         "source": job.source,
+        "partition": job.run.partition,
         "array_state": job.array,
         "due_at": due_at,
     })

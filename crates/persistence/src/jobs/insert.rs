@@ -145,9 +145,9 @@ impl Store {
             r#"-- jobs::insert::insert_rows
                with stored as (
                    insert into jobs (id, owner, cluster, name, labels, network_arch, action, spec, request_hash, secrets,
-                                     status, phase, message, source, created_at, last_modified, due_at, array_state)
+                                     status, phase, message, source, created_at, last_modified, due_at, array_state, partition)
                    select u.id, u.owner, u.cluster, u.name, u.labels, u.network_arch, u.action, u.spec, u.request_hash, u.secrets,
-                          u.status, u.phase, u.message, u.source, u.created_at, u.created_at, now(), u.array_state
+                          u.status, u.phase, u.message, u.source, u.created_at, u.created_at, now(), u.array_state, u.partition
                    from jsonb_populate_recordset(null::jobs, $1) u
                    where not exists (select from deleted_jobs d where d.id = u.id)
                    on conflict (id) do nothing
@@ -187,6 +187,7 @@ impl Store {
             "message": job.message,
             "source": job.source,
             "created_at": exact(job.created_at),
+            "partition": job.spec.partitions.as_ref().map(ToString::to_string),
             "array_state": job.array.as_ref().map(|array| to_json("the state of an array", array)).transpose()?,
         }))
     }

@@ -7,6 +7,7 @@ pub(crate) mod documents;
 pub(crate) mod insert;
 pub(crate) mod lane;
 pub(crate) mod leases;
+pub(crate) mod listing;
 pub(crate) mod needs;
 pub(crate) mod queries;
 pub(crate) mod results;

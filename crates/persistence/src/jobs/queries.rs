@@ -1,9 +1,8 @@
-//! Finding jobs: one, some by their ids, or pages of them.
+//! Finding jobs: one, or some by their ids.
 
 use std::collections::HashMap;
 
-use domain::{ClusterName, Job, JobId, Owner, Status, Timestamp};
-use serde_json::{Map, Value};
+use domain::{ClusterName, Job, JobId, Owner, Timestamp};
 
 use crate::{
     error::Result,
@@ -27,34 +26,6 @@ impl Viewer {
             Self::Owner(owner) => Some(owner.as_str()),
         }
     }
-}
-
-/// Which jobs a page holds.
-#[derive(Debug, Clone, Default)]
-pub struct JobFilter {
-    pub status: Option<Status>,
-    /// The jobs of the service that convert images, instead of those of callers.
-    pub conversions: bool,
-    pub cluster: Option<ClusterName>,
-    pub network_arch: Option<String>,
-    pub action: Option<String>,
-    pub labels: Vec<(String, String)>,
-    /// Only jobs that were accepted after this time.
-    pub created_after: Option<Timestamp>,
-    /// Only jobs that were accepted before this time.
-    pub created_before: Option<Timestamp>,
-    /// The last job of the previous page: new jobs do not shift a page.
-    pub before: Option<(Timestamp, JobId)>,
-    /// The maximum number of jobs on the page.
-    pub limit: u32,
-}
-
-/// A page of jobs, newest first.
-#[derive(Debug, Clone)]
-pub struct JobPage {
-    pub jobs: Vec<Job>,
-    /// The next page begins after this job; `None` on the last page.
-    pub next: Option<(Timestamp, JobId)>,
 }
 
 /// One content of a job: a changed job has another version.
@@ -142,55 +113,7 @@ impl Store {
         .await?;
         Ok(rows.iter().filter_map(|row| Some((row.cluster.parse().ok()?, count(row.jobs)))).collect())
     }
-
-    pub async fn list_jobs(&self, viewer: &Viewer, filter: &JobFilter) -> Result<JobPage> {
-        let (before_time, before_id) = filter.before.map(|(time, id)| (time, id.get())).unzip();
-        let limit = usize::try_from(filter.limit).unwrap_or(usize::MAX);
-        let mut rows = select_jobs!(
-            "jobs::queries::list_jobs",
-            "where ($1::text is null or j.owner = $1)
-               and ($2::text is null or j.status = $2)
-               and ($3::text is null or j.cluster = $3)
-               and ($4::text is null or j.network_arch = $4)
-               and ($5::text is null or j.action = $5)
-               and ($6::jsonb = '{}' or j.labels @> $6)
-               and j.desired_state <> 'delete'
-               and ($7::timestamptz is null or (j.created_at, j.id) < ($7, $8::uuid))
-               and ($9::timestamptz is null or j.created_at > $9)
-               and ($10::timestamptz is null or j.created_at < $10)
-               and (j.owner = '') = $12
-             order by j.created_at desc, j.id desc
-             limit $11",
-            viewer.owner(),
-            filter.status.map(<&str>::from),
-            filter.cluster.as_ref().map(ClusterName::as_str),
-            filter.network_arch.as_deref(),
-            filter.action.as_deref(),
-            contained_labels(&filter.labels),
-            before_time,
-            before_id,
-            filter.created_after,
-            filter.created_before,
-            // One more than the page shows: its presence means that there is another page.
-            i64::from(filter.limit) + 1,
-            filter.conversions,
-        )
-        .fetch_all(&self.pool)
-        .await?;
-        let more = rows.len() > limit;
-        rows.truncate(limit);
-        // From the rows: an unreadable job does not end the list.
-        let last = rows.last().map(|row| (row.created_at, JobId::new(row.id)));
-        Ok(JobPage { jobs: rows::readable(rows).0, next: last.filter(|_| more) })
-    }
 }
 
-/// A JSON document that the labels of a job must contain.
-fn contained_labels(labels: &[(String, String)]) -> Value {
-    labels.iter().map(|(key, value)| (key.clone(), value.clone().into())).collect::<Map<_, _>>().into()
-}
-
-#[cfg(test)]
-mod listing_tests;
 #[cfg(test)]
 mod versions_tests;

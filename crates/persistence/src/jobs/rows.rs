@@ -8,19 +8,19 @@ use crate::{
     values::StoredRow,
 };
 
-/// Selects whole jobs, each with its newest attempt and run; `$tail` is the rest of the statement.
+/// Selects whole jobs, each with its newest attempt and run; `$tail` is the rest of the statement, in one piece or several.
 ///
 /// A macro, because the checked SQL macros take literals only, and the list of columns is the same everywhere.
 macro_rules! select_jobs {
-    ($name:literal, $tail:literal $(, $arg:expr)* $(,)?) => {
-        $crate::jobs::rows::select_attempts!($name, "a.attempt = j.attempt", $tail $(, $arg)*)
+    ($name:literal, $($tail:literal)+ $(, $arg:expr)* $(,)?) => {
+        $crate::jobs::rows::select_attempts!($name, "a.attempt = j.attempt", $($tail)+ $(, $arg)*)
     };
 }
 pub(crate) use select_jobs;
 
 /// Selects whole jobs, with one row for each attempt that meets the condition `$which`.
 macro_rules! select_attempts {
-    ($name:literal, $which:literal, $tail:literal $(, $arg:expr)* $(,)?) => {
+    ($name:literal, $which:literal, $($tail:literal)+ $(, $arg:expr)* $(,)?) => {
         sqlx::query_as!(
             $crate::jobs::rows::JobRow,
             "-- " + $name + "
@@ -43,7 +43,7 @@ macro_rules! select_attempts {
                     r.ran_before, r.waits_again as \"waits_again?\", r.source as run_source, r.over as \"over?\"
              from jobs j left join slurm_metadata a on a.job_id = j.id and " + $which + "
              left join runs r on r.job_id = j.id and r.attempt = a.attempt and r.task = 0
-             " + $tail
+             " $(+ $tail)+
             $(, $arg)*
         )
     };

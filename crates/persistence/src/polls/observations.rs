@@ -155,7 +155,7 @@ pub(crate) async fn write(
                update jobs j
                set status = u.status, phase = u.phase, message = u.message, pending_reason = u.pending_reason,
                    finishing_since = u.finishing_since, started_at = u.started_at,
-                   observed_at = u.observed_at, source = u.source,
+                   observed_at = u.observed_at, source = u.source, partition = coalesce(u.partition, j.partition),
                    due_at = case when u.phase = 'finishing' then now()
                                  else coalesce(j.due_at, now() + (u.due_at - $3)) end,
                    events = old.events + coalesce(counted.lines, 0),

@@ -27,8 +27,8 @@ async fn a_page_is_filtered_and_cut_by_the_database(pool: PgPool) {
     let newest: Vec<JobId> = commands.iter().rev().map(|job| job.id).collect();
     let first = JobFilter { limit: 3, ..JobFilter::default() };
     assert_eq!(page(first.clone()).await, newest[..3]);
-    let before = Some((commands[17].created_at, commands[17].id));
-    assert_eq!(page(JobFilter { before, ..first.clone() }).await, newest[3..6]);
+    let after = Some((commands[17].created_at, commands[17].id));
+    assert_eq!(page(JobFilter { after, ..first.clone() }).await, newest[3..6]);
     let trainings = JobFilter { action: Some("train".to_owned()), ..first };
     assert_eq!(page(trainings).await, [training.id]);
 }
@@ -49,13 +49,13 @@ async fn an_unreadable_job_does_not_end_the_list(pool: PgPool) {
     .execute(&pool)
     .await
     .unwrap();
-    let (mut seen, mut before) = (Vec::new(), None);
+    let (mut seen, mut after) = (Vec::new(), None);
     loop {
-        let filter = JobFilter { limit: 1, before, ..JobFilter::default() };
+        let filter = JobFilter { limit: 1, after, ..JobFilter::default() };
         let page = store.list_jobs(&Viewer::All, &filter).await.unwrap();
         seen.extend(page.jobs.iter().map(|job| job.created_at.timestamp()));
-        before = page.next;
-        if before.is_none() {
+        after = page.next;
+        if after.is_none() {
             break;
         }
     }
