@@ -39,6 +39,7 @@ fn submission() -> Submission {
 fn concluding() -> Concluding {
     Concluding {
         is_bare: false,
+        may_have_failed: true,
         key: key(),
         id: Some(id()),
         state_dir: path(),

@@ -92,6 +92,7 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(jobs::timeline::get_job_timeline))
         .routes(routes!(jobs::results::get_job_results))
         .routes(routes!(jobs::read::get_job_script))
+        .routes(routes!(jobs::diagnosis::get_job_diagnosis))
         .routes(routes!(jobs::logs::get_job_logs))
         .routes(routes!(jobs::control::cancel_job))
         .routes(routes!(jobs::control::pause_job))

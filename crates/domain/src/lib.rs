@@ -43,6 +43,7 @@ pub use job::{
     array::{ArrayState, AttemptTally, NewestRun, TaskCounts, TaskOutcome, TaskStatus, Told},
     attempt::{Attempt, AttemptPlace, Outcome, PastFailure, Verdict},
     cleanup::{PendingCleanup, cleanup_is_retried, next_purge_wait},
+    failure::{Failure, FailureCategory, FollowedLine, LogPlace},
     identity::{AttemptNo, JobId, OUR_NAMES, Origin, PipelineId},
     logs::{InvalidLogName, LogContinuity, LogFile, LogPosition, LogRole},
     paths::JobPaths,
@@ -91,7 +92,7 @@ pub use request::{
 pub use run::{
     activity::wants_signs_of_life,
     conclude::{Ending, Findings, conclude, next_conclusion, status_backlog},
-    diagnosis::{FileFault, RULES as FAILURE_RULES, UnhealthyNode, cached_file_faults},
+    diagnosis::{FileFault, UnhealthyNode, cached_file_faults},
     evidence::{Observation, Records},
     exclusion::{
         RelaxedExclusions, excluded, is_cramped, relax_attempt, relax_exclusions, with_own_exclusions,

@@ -43,6 +43,7 @@ pub use images::{ImageRecord, ImageRequest, Images, Wait};
 pub use jobs::{
     deletions::{PurgeTarget, Purges},
     desired_state::{Requested, Retry},
+    failures::RunFailure,
     insert::{InsertWith, Inserted, NewJob},
     lane::Lane,
     leases::{DueJobs, Lease, LeaseTerms},

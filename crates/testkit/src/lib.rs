@@ -5,6 +5,7 @@
 mod answer_to;
 mod clock;
 mod dice;
+mod error_lines;
 mod fake_cluster;
 mod jobs;
 mod living_cluster;

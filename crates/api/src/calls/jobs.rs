@@ -20,6 +20,7 @@ use crate::{
 pub(crate) mod accept;
 pub(crate) mod control;
 pub(crate) mod create;
+pub(crate) mod diagnosis;
 pub(crate) mod events;
 pub(crate) mod list;
 pub(crate) mod logs;

@@ -62,6 +62,7 @@ kinds! {
     AttemptNotFound => NOT_FOUND, "attempt_not_found", "The job has no such attempt";
     ClusterNotFound => NOT_FOUND, "cluster_not_found", "No such cluster";
     NoSuchToken => NOT_FOUND, "token_not_found", "No such token";
+    NotFailed => NOT_FOUND, "not_failed", "The job has not failed";
     NoScriptYet => NOT_FOUND, "no_script_yet", "The job has no batch script yet";
     NoWebhook => NOT_FOUND, "no_webhook", "The job has no webhook";
     NoLogYet => NOT_FOUND, "no_log_yet", "The job has no log yet";

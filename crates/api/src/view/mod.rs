@@ -5,6 +5,7 @@ mod cluster;
 mod cluster_defaults;
 mod cluster_polls;
 mod component;
+mod diagnosis;
 mod event;
 mod job;
 mod job_summary;
@@ -24,6 +25,7 @@ mod webhook;
 
 pub(crate) use attempt::{AttemptListView, AttemptView};
 pub(crate) use cluster::{ClusterFacts, ClusterList, ClusterView, PreflightView, UnusableClusterView};
+pub(crate) use diagnosis::{DiagnosisView, FailureView};
 pub(crate) use event::{EventListView, EventPageView, EventView};
 pub(crate) use job::JobView;
 pub(crate) use job_summary::{FacetsView, JobList, JobSummary, Surroundings};

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use super::PendingView;
+use super::{FailureView, PendingView};
 use crate::state::Pulses;
 
 /// A job's status.
@@ -49,6 +49,9 @@ pub(crate) struct StatusView {
     pub attempt: u32,
     /// How often the job went on in another attempt, after a failure of the infrastructure or by its restart policy.
     pub retry_count: u32,
+    /// Why the job failed; null unless its status is `Error` and its program has run. The tasks of an array have their own, see
+    /// `GET /jobs/{id}/diagnosis`.
+    pub failure: Option<FailureView>,
     /// The progress, as the job reports it.
     pub progress: ProgressView,
     /// How many tasks are in which state; null for a job without an array.
@@ -207,6 +210,7 @@ impl StatusView {
             nodes: job.run.nodes.as_deref().map(slurm::node_list::expand).unwrap_or_default(),
             attempt: attempt.map_or(0, |a| a.no.get()),
             retry_count: job.retry_count,
+            failure: FailureView::of(job),
             progress: ProgressView::of(job),
             tasks: job.array.as_ref().map(|array| array.counts),
             created_on: job.created_at,

@@ -53,14 +53,14 @@ impl From<&Caller> for CallerView {
         };
         Self {
             owner: caller.owner.to_string(),
-            scopes: scope_names(caller.scopes.to_words()),
+            scopes: scope_names(&caller.scopes.to_words()),
             authentication,
             expires_at,
         }
     }
 }
 
-fn scope_names(words: Vec<String>) -> Vec<ScopeName> {
+fn scope_names(words: &[String]) -> Vec<ScopeName> {
     words.iter().filter_map(|word| word.parse().ok()).collect()
 }
 
@@ -103,7 +103,7 @@ impl TokenView {
             id: token.id,
             name: token.name.clone(),
             owner: token.owner.to_string(),
-            scopes: scope_names(token.scopes.to_words()),
+            scopes: scope_names(&token.scopes.to_words()),
             state: token.state(now).to_owned(),
             created_at: token.created_at,
             expires_at: token.expires_at,

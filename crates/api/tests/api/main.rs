@@ -8,6 +8,7 @@ mod cancel;
 mod clusters;
 mod cors;
 mod create;
+mod diagnosis;
 mod document;
 mod errors;
 mod errors_page;

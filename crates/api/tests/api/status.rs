@@ -17,7 +17,7 @@ async fn a_status_has_exactly_its_fields(pool: PgPool) {
     let status = api.get(&format!("/jobs/{id}/status")).await.json();
     let fields: Vec<_> = status.as_object().unwrap().keys().map(String::as_str).collect();
     let documented = "id name status phase message pending_reason pending queue_wait_seconds slurm_job_id slurm_state cluster partition nodes \
-        attempt retry_count progress tasks created_on submitted_on started_on finished_on last_modified observed_at source \
+        attempt retry_count failure progress tasks created_on submitted_on started_on finished_on last_modified observed_at source \
         stale version";
     assert_eq!(fields, documented.split_whitespace().collect::<Vec<_>>());
     let progress: Vec<_> = status["progress"].as_object().unwrap().keys().map(String::as_str).collect();

@@ -5,6 +5,7 @@ pub(crate) mod array;
 pub(crate) mod attempt;
 pub(crate) mod checkpoint;
 pub(crate) mod cleanup;
+pub(crate) mod failure;
 pub(crate) mod identity;
 pub(crate) mod logs;
 pub(crate) mod paths;

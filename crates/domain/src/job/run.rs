@@ -9,6 +9,7 @@ use slurm::{ExitCode, SlurmState, Stage};
 use crate::{
     clock::Timestamp,
     job::{
+        failure::Failure,
         results::TaskResult,
         status::{Phase, Source},
     },
@@ -52,6 +53,8 @@ pub struct Run {
     pub source: Option<Source>,
     /// Slurm reports it finished.
     pub is_over: bool,
+    /// Why it failed; `None` before it is concluded, and if it did not fail.
+    pub failure: Option<Failure>,
     /// Its results, after the step that concluded it; `None` in a run that was read from the store.
     pub results: Option<Vec<TaskResult>>,
 }

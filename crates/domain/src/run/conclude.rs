@@ -4,13 +4,14 @@
 //! ([`retry`](super::retry)), and returns the transition.
 
 mod evidence;
+mod failure;
 mod goes_on;
 mod pace;
 mod results;
 mod verdict;
 
 use chrono::TimeDelta;
-use remote::{EndedWith, Markers, StatusChunk};
+use remote::{EndedWith, LogErrors, Markers, StatusChunk};
 use slurm::{SlurmJobId, SlurmState};
 
 use crate::{
@@ -56,6 +57,8 @@ pub struct Findings<'a> {
     pub err_tail: &'a [u8],
     /// The ends of the logs of its roles, if it has any.
     pub role_tails: &'a [u8],
+    /// The lines of its logs that look like errors; empty if its logs were not searched.
+    pub errors: &'a [LogErrors],
     /// The component with which it ended.
     pub ended_with: Option<&'a EndedWith>,
     /// The text of its progress file, if that was read.
@@ -130,9 +133,14 @@ pub fn conclude(job: &Job, found: &Findings<'_>, graces: &Graces, now: Timestamp
             }
             let lack = if is_done { lack(job, &results) } else { None };
             next.run.results = Some(results).filter(|results| !results.is_empty());
+            next.run.failure = None;
+            if verdict.status == Status::Error {
+                next.run.failure = Some(failure::failure(&next, &task, found));
+            }
             if let Some(lack) = lack {
+                next.run.failure = Some(failure::of_lack(&lack));
                 let lacking = verdict::Verdict::error(&lack, found);
-                next.end(lacking.status, lacking.message(None), now);
+                next.end(lacking.status, lacking.message(None, None), now);
                 return Ending::Ended(next);
             }
             let planned = planned_end(&next, found.markers)
@@ -153,7 +161,8 @@ pub fn conclude(job: &Job, found: &Findings<'_>, graces: &Graces, now: Timestamp
                     retry_or_end(next, &task, &verdict, found, graces, now)
                 }
                 _ => {
-                    next.end(verdict.status, verdict.message(None), now);
+                    let message = verdict.message(None, next.run.failure.as_ref());
+                    next.end(verdict.status, message, now);
                     Ending::Ended(next)
                 }
             }

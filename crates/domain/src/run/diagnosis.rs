@@ -1,12 +1,14 @@
 //! The diagnosis of a failed attempt: whether the job or the infrastructure is at fault.
 //!
 //! The most reliable evidence decides: Slurm's state, then the exit code, then the health of the nodes and the last lines
-//! of the logs, by the table in [`RULES`]. In the logs a fault of the job overrides one of the infrastructure: the first
+//! of the logs, by the rules in [`RULES`] that name a fault. In the logs a fault of the job overrides one of the infrastructure: the first
 //! usually causes the second, and a broken job must not run ten times. A failure without a diagnosis is not retried.
 
 mod image;
 mod matching;
+mod rule;
 mod rules;
+mod signature;
 
 use remote::script;
 use slurm::{ExitCode, NodeName, SlurmState, node_list};
@@ -16,11 +18,13 @@ use crate::{
     run::evidence::{ENDED_BY_TERM, SIGTERM},
 };
 
-use matching::matches;
+use matching::{Matched, matches};
 
 pub use image::{FileFault, cached_file_faults};
 pub(crate) use image::{ImageSource, registry_refusal};
-pub use rules::RULES;
+pub(crate) use rule::{Fault, Rule, Standing};
+pub(crate) use rules::{RULES, rule_with_id};
+pub(crate) use signature::explanation;
 
 /// What is at fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,39 +35,6 @@ pub(crate) enum Cause {
     CachedFile,
     /// A retry, elsewhere or later, may succeed.
     Infrastructure,
-}
-
-/// What a line of a log says to be at fault.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
-    User,
-    /// The registry does not have the image, or refuses the login: a fault of the job that no other node changes.
-    Refused,
-    /// The file of the image does not exist: the job's fault if the job names the file.
-    MissingFile,
-    /// The file of the image cannot be used: the job's fault if the job names the file.
-    DamagedFile,
-    Infrastructure,
-    /// The infrastructure, unless another line says more: Pyxis prints such a line after every failure.
-    Consequence,
-}
-
-/// One line of the table.
-#[derive(Debug)]
-pub struct Rule {
-    /// The rule's unique name in replies, logs and metrics.
-    pub id: &'static str,
-    /// A regular expression for one line.
-    pub pattern: &'static str,
-    /// The rule does not count if this matches any line: that line explains the log otherwise.
-    pub unless: Option<&'static str>,
-    pub fault: Fault,
-    /// The cause in a clause for people.
-    pub why: &'static str,
-    /// Recorded lines that match.
-    pub matching: &'static [&'static str],
-    /// Similar lines with another meaning, which must not match.
-    pub others: &'static [&'static str],
 }
 
 /// A node that Slurm currently considers unhealthy.
@@ -208,7 +179,7 @@ fn by_exit(evidence: &Evidence<'_>) -> Option<Diagnosis> {
     };
     // The log names the node.
     let line = if signature == NODE_FAILED { matches(evidence.logs) } else { Vec::new() };
-    let line = line.into_iter().find(|(rule, ..)| rule.id == "slurm-step").map(|(_, line, _)| line);
+    let line = line.into_iter().find(|found| found.rule.id == "slurm-step").map(|found| found.line);
     let end = if signature == NODE_FAILED { RestartCause::NodeFailure } else { RestartCause::LaunchFailure };
     Some(Diagnosis::of(evidence, (Cause::Infrastructure, end), signature, why, line))
 }
@@ -243,18 +214,17 @@ const STDOUT: usize = 1;
 
 fn by_logs_and_nodes(evidence: &Evidence<'_>) -> Option<Diagnosis> {
     // Once the program has begun on a node, that node has read the image, and the program may have printed the line.
-    let is_evidence = |(rule, _, place): &(&Rule, String, usize)| {
-        !matches!(rule.fault, Fault::MissingFile | Fault::DamagedFile) || !evidence.began && *place != STDOUT
+    let is_evidence = |found: &Matched| {
+        !matches!(found.fault, Fault::MissingFile | Fault::DamagedFile)
+            || !evidence.began && found.place != STDOUT
     };
-    let found: Vec<_> = matches(evidence.logs)
-        .into_iter()
-        .filter(is_evidence)
-        .map(|(rule, line, _)| (rule, rule.fault.cause(evidence.image), line))
-        .collect();
-    let from_rule = |(rule, cause, line): &(&Rule, Cause, String)| {
-        Diagnosis::of(evidence, (*cause, RestartCause::Infrastructure), rule.id, rule.why, Some(line.clone()))
+    let cause = |found: &Matched| found.fault.cause(evidence.image);
+    let found: Vec<_> = matches(evidence.logs).into_iter().filter(is_evidence).collect();
+    let from_rule = |found: &Matched| {
+        let end = (cause(found), RestartCause::Infrastructure);
+        Diagnosis::of(evidence, end, found.rule.id, found.rule.why, Some(found.line.clone()))
     };
-    if let Some(certain) = found.iter().find(|(_, cause, _)| *cause != Cause::Infrastructure) {
+    if let Some(certain) = found.iter().find(|found| cause(found) != Cause::Infrastructure) {
         return Some(from_rule(certain));
     }
     if let [node, ..] = evidence.unhealthy {
@@ -267,7 +237,7 @@ fn by_logs_and_nodes(evidence: &Evidence<'_>) -> Option<Diagnosis> {
             nodes: evidence.unhealthy.iter().map(|node| node.name.clone()).collect(),
         });
     }
-    let says_more = |(rule, ..): &&(&Rule, Cause, String)| rule.fault != Fault::Consequence;
+    let says_more = |found: &&Matched| found.fault != Fault::Consequence;
     found.iter().find(says_more).or(found.first()).map(from_rule)
 }
 

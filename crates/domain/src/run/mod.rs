@@ -5,6 +5,7 @@ pub(crate) mod conclude;
 pub(crate) mod diagnosis;
 pub(crate) mod evidence;
 pub(crate) mod exclusion;
+pub(crate) mod first_cause;
 pub(crate) mod graces;
 pub(crate) mod log_lines;
 pub(crate) mod needs;

@@ -109,6 +109,7 @@ fn verdict(job: &Job, seen: &Observation<'_>, markers: &Markers, now: Timestamp)
         out_tail: b"",
         err_tail: b"",
         role_tails: b"",
+        errors: &[],
         ended_with: None,
         progress: None,
         results: Some(&[]),

@@ -119,6 +119,7 @@ pub(crate) fn run_document(job: JobId, attempt: AttemptNo, run: &Run) -> Value {
         "waits_again": run.waits_again,
         "source": run.source,
         "over": run.is_over,
+        "failure": run.failure,
         "results": run.results.as_deref().and_then(TaskResult::stored),
         "superseded": false,
     })

@@ -4,6 +4,7 @@ pub(crate) mod attempts;
 pub(crate) mod deletions;
 pub(crate) mod desired_state;
 pub(crate) mod documents;
+pub(crate) mod failures;
 pub(crate) mod insert;
 pub(crate) mod lane;
 pub(crate) mod leases;

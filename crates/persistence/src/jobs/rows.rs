@@ -40,7 +40,7 @@ macro_rules! select_attempts {
                     r.status_files::text as \"status_files?\", r.progress::text as \"progress?\",
                     r.activity::text as activity, r.kill_reason, r.queued_since, r.estimated_start,
                     r.started_at as run_started_at, r.ended_at, r.missing_since, r.requeues as \"requeues?\",
-                    r.ran_before, r.waits_again as \"waits_again?\", r.source as run_source, r.over as \"over?\"
+                    r.ran_before, r.waits_again as \"waits_again?\", r.source as run_source, r.over as \"over?\", r.failure::text as failure
              from jobs j left join slurm_metadata a on a.job_id = j.id and " + $which + "
              left join runs r on r.job_id = j.id and r.attempt = a.attempt and r.task = 0
              " $(+ $tail)+
@@ -119,6 +119,7 @@ pub(crate) struct JobRow {
     pub(crate) waits_again: Option<bool>,
     pub(crate) run_source: Option<String>,
     pub(crate) over: Option<bool>,
+    pub(crate) failure: Option<String>,
 }
 
 impl TryFrom<JobRow> for Job {
@@ -238,6 +239,8 @@ fn run(row: &mut JobRow) -> Result<Run> {
         waits_again: row.waits_again.unwrap_or_default(),
         source: stored.parse_any("source", row.run_source.as_ref())?,
         is_over: row.over.unwrap_or_default(),
+        // One that cannot be read is not shown; the verdict stands.
+        failure: row.failure.take().and_then(|text| serde_json::from_str(&text).ok()),
         results: None,
     })
 }

@@ -94,6 +94,7 @@ impl RunRow {
             waits_again: self.waits_again,
             source: stored.parse_any("source", self.source.as_ref())?,
             is_over: self.over,
+            failure: None,
             results: None,
         };
         Ok((JobId::new(self.job_id), stored.attempt_no(self.attempt)?, run, self.over_since))

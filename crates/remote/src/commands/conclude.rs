@@ -6,6 +6,7 @@ use crate::{
     AttemptKey, Call, ParseError, RawOutput, RemoteCommand, Repeat, Subject,
     answer::{Answer, Parts},
     commands::{
+        error_lines::LogErrors,
         markers::{MarkerReader, Markers},
         results::{PartFound, PartReader, RESULT_BYTES_TOTAL, ResultPart, answer_bytes, ask},
         status::{StatusChunk, StatusCursor, StatusReader},
@@ -16,17 +17,22 @@ use crate::{
 use slurm::{ComponentName, RemotePath, SlurmJobId};
 
 const PROGRAM: &str =
-    program!("preamble", "state_dirs", "status_files", "remove_file", "results", "conclude");
+    program!("preamble", "state_dirs", "status_files", "remove_file", "results", "error_lines", "conclude");
 
-/// 46 s for the logs; 35 s, 30 s and 25 s for the three searches, and 26 s more for each that must search job by job; 36 s
+/// 46 s for the logs; 44 s for the search for errors; 35 s, 30 s and 25 s for the three searches, and 26 s more for each that must search job by job; 36 s
 /// for the markers; 23 s for notes; 46 s for results; 6 s for a last check of the directories; and some for reading.
-const DEADLINE: Duration = Duration::from_secs(355);
+const DEADLINE: Duration = Duration::from_secs(401);
 
 /// The most bytes of one status file in an answer.
 pub const STATUS_BYTES: usize = 4 * 1024 * 1024;
 
 /// The most bytes of the logs of a job's roles together.
 const ROLE_BYTES: usize = 128 * 1024;
+
+/// The most bytes of the lines of a job that look like errors, in up to 32 logs. With 64 logs it is twice as much.
+const ERROR_BYTES: usize = 96 * 1024;
+/// So much of each log is searched for them from its start, and an eighth of that from its end: a second for most logs.
+const ERRORS_READ: usize = 128 * 1024 * 1024;
 
 /// Collects what ended jobs have left, then removes their files with secrets.
 #[derive(Debug, Clone)]
@@ -66,6 +72,8 @@ pub struct Concluding {
     pub remove: Vec<RemotePath>,
     /// A task to which Slurm has never given nodes: without a state directory there is nothing to read.
     pub is_bare: bool,
+    /// Whether its logs are searched for lines that look like errors: it may have failed.
+    pub may_have_failed: bool,
 }
 
 /// What a job has left. A missing part means nothing unless `readable` is true.
@@ -86,6 +94,8 @@ pub struct Concluded {
     pub role_tails: Vec<u8>,
     /// The component with which it ended, by its exit record.
     pub ended_with: Option<EndedWith>,
+    /// The lines of its logs that look like errors; empty if they were not searched, or not in time.
+    pub errors: Vec<LogErrors>,
     /// What was found of each of its [`results`](Concluding::results); `None` if that is left for the next call.
     pub results: Option<Vec<PartFound>>,
     /// Whether the files to remove are certainly gone. False while another job holds the attempt, or while the directory of
@@ -159,6 +169,8 @@ impl RemoteCommand for Conclude {
             .field(STATUS_BYTES)
             .field(self.status_bytes_total)
             .field(RESULT_BYTES_TOTAL)
+            .field(ERROR_BYTES)
+            .field(ERRORS_READ)
             .end_line();
         for (index, job) in self.jobs.iter().enumerate() {
             let (outs, errs) = (job.candidates("out"), job.candidates("err"));
@@ -175,6 +187,7 @@ impl RemoteCommand for Conclude {
                 .field(job.remove.len())
                 .field(job.results.len())
                 .field(u8::from(job.is_bare))
+                .field(u8::from(job.may_have_failed))
                 .end_line();
             stdin.cursors(index, &job.status);
             stdin.rows(outs.iter().chain(&errs).chain(&job.remove));
@@ -183,12 +196,14 @@ impl RemoteCommand for Conclude {
         let per_job = super::encoded(self.tail_bytes).saturating_mul(2).saturating_add(28 * 1024);
         let parts = self.jobs.iter().map(|job| job.results.len()).sum();
         let with_roles = self.jobs.iter().filter(|job| job.role_logs.is_some()).count();
+        let searched = self.jobs.iter().filter(|job| job.may_have_failed).count();
         stdin.call(
             PROGRAM,
             DEADLINE,
             per_job
                 .saturating_mul(self.jobs.len())
                 .saturating_add(super::encoded(ROLE_BYTES).saturating_mul(with_roles))
+                .saturating_add(super::encoded(ERROR_BYTES * 2 + 8 * 1024).saturating_mul(searched))
                 .saturating_add(super::encoded(self.status_bytes_total))
                 .saturating_add(answer_bytes(parts))
                 .saturating_add(super::STDOUT_BASE),
@@ -206,7 +221,7 @@ impl RemoteCommand for Conclude {
         let indices: Vec<String> = (0..count).map(|index| index.to_string()).collect();
         let indices: Vec<&str> = indices.iter().map(String::as_str).collect();
         let (mut markers, mut status) = (MarkerReader::default(), StatusReader::default());
-        let mut tails: Vec<Option<[usize; 6]>> = vec![None; count];
+        let mut tails: Vec<Option<[usize; 7]>> = vec![None; count];
         let mut ends = Parts::default();
         let mut parts = PartReader::new(count);
         let mut removed = vec![true; count];
@@ -220,7 +235,7 @@ impl RemoteCommand for Conclude {
                 b"BYTES" => status.bytes(line)?,
                 b"TAIL" => {
                     let index = line.index(count)?;
-                    let mut tail = [0; 6];
+                    let mut tail = [0; 7];
                     for length in &mut tail {
                         *length = line.value()?;
                     }
@@ -245,6 +260,7 @@ impl RemoteCommand for Conclude {
                 |length| ends.take(length).map(<[u8]>::to_vec).map_err(|reason| answer.lacks(reason));
             let (out_tail, err_tail, role_tails) = (end(tail[0])?, end(tail[1])?, end(tail[2])?);
             let ended_with = EndedWith::read(&end(tail[3])?, end(tail[4])?, end(tail[5])?);
+            let errors = LogErrors::read(&end(tail[6])?);
             let mut own: Vec<_> = chunks.extract_if(.., |chunk| chunk.key == indices[index]).collect();
             for chunk in &mut own {
                 job.key.as_str().clone_into(&mut chunk.key);
@@ -257,6 +273,7 @@ impl RemoteCommand for Conclude {
                 err_tail,
                 role_tails,
                 ended_with,
+                errors,
                 results: parts.next().flatten(),
                 removed: removed[index],
                 readable: readable[index],

@@ -1,15 +1,16 @@
 # shellcheck shell=bash
 # Collects exit records, logs and status files of jobs that have ended, then removes their files with secrets.
 #
-# stdin: a line "number of jobs, bytes of a tail, of a status file, of all status files, of all parts of results"; for each job a line
+# stdin: a line "number of jobs, bytes of a tail, of a status file, of all status files, of all parts of results, of all lines of a job that
+# look like errors, of each log that is searched for them"; for each job a line
 # "index, id, state directory, results directory, most unread bytes of a status file, directory of component logs, known status files,
-# candidates for out, for err, files to remove, parts of results, 1 for a task without nodes", a line "index, inode, offset, path" for
+# candidates for out, for err, files to remove, parts of results, 1 for a task without nodes, 1 to search for errors", a line "index, inode, offset, path" for
 # each known status file, and one for each other path and part.
 
 # Any part of a pipe that writes a list may run out of room.
 set -o pipefail
 
-IFS=$'\t' read -r count tail_bytes per_file altogether all_parts || give_up 'the list of jobs did not arrive whole'
+IFS=$'\t' read -r count tail_bytes per_file altogether all_parts error_bytes error_read || give_up 'the list of jobs did not arrive whole'
 begun=$SECONDS
 mkdir -- "$tmp/tails" || lost
 : >"$tmp/dirs" || lost
@@ -112,7 +113,7 @@ await_oldest() {
 }
 
 for ((job = 0; job < count; job++)); do
-  IFS=$'\t' read -r index id state results backlog roles knowns outs errs removes parts bare || give_up 'the list of jobs did not arrive whole'
+  IFS=$'\t' read -r index id state results backlog roles knowns outs errs removes parts bare may_have_failed || give_up 'the list of jobs did not arrive whole'
   if ((bare)) && ! has_never_begun "$state"; then bare=0; fi
   if ((!bare)); then
     printf '%s\t%s\n' "$index" "$state" >>"$tmp/dirs" || lost
@@ -134,6 +135,7 @@ for ((job = 0; job < count; job++)); do
   done
   if ((parts > 0)); then want_results "$index" "$results" "$parts" "$outs" ${logs[@]+"${logs[@]}"}; fi
   if ((bare)); then continue; fi
+  if ((may_have_failed)); then want_errors "$index" "$roles" "$outs" ${logs[@]+"${logs[@]}"}; fi
   if ((started - ended == window)); then await_oldest; fi
   # The rest is for the next call, because the markers and status files must be read too.
   if ((SECONDS - begun >= 30)); then
@@ -146,6 +148,7 @@ for ((job = 0; job < count; job++)); do
   readers[started++ % window]=$!
 done
 while ((ended < started)); do await_oldest; done
+search_for_errors
 
 say_markers "$tmp/dirs"
 say_status_files "$tmp/want" "$tmp/known" "$per_file" "$altogether"
@@ -157,9 +160,9 @@ while read -r name size; do got[$name]=$size; done < <(sizes "$tmp/tails")
 for ((index = 0; index < count; index++)); do
   if [ -n "${got[$index.begun]-}" ]; then say "MARK $index begun"; fi
   sizes=
-  for name in "$index".{out,err,roles,why,its_out,its_err}; do sizes+=" ${got[$name]-0}"; done
+  for name in "$index".{out,err,roles,why,its_out,its_err,errors}; do sizes+=" ${got[$name]-0}"; done
   say "TAIL $index$sizes"
-  for name in "$index".{out,err,roles,why,its_out,its_err}; do
+  for name in "$index".{out,err,roles,why,its_out,its_err,errors}; do
     if ((${got[$name]-0} > 0)); then names+=("$name"); fi
   done
 done
@@ -200,7 +203,7 @@ remove() ( $remover )"'
   done'
 if [ -f "$tmp/remove" ]; then
   # The rest is for the next call, before the caller gives up.
-  walk_for "$((250 - SECONDS))" "$tmp/kept" "$private_remover" "$tmp/remove"
+  walk_for "$((290 - SECONDS))" "$tmp/kept" "$private_remover" "$tmp/remove"
   while read -r index; do removals[index]=$((removals[index] - 1)); done <"$tmp/lines"
 fi
 # Reports the jobs with files that may still exist.

@@ -11,6 +11,7 @@ use crate::site::{self, Site, id};
 pub(crate) fn job(site: &Site, key: &str) -> Concluding {
     Concluding {
         is_bare: false,
+        may_have_failed: false,
         role_logs: None,
         key: site::key(key),
         id: Some(id(7)),

@@ -52,6 +52,7 @@ fn framed(lines: &[&str]) -> RawOutput {
 fn concluding() -> Concluding {
     Concluding {
         is_bare: false,
+        may_have_failed: false,
         role_logs: None,
         key: key("a"),
         id: Some(id(1)),
@@ -173,7 +174,7 @@ proptest! {
         prop_assert_eq!(answer.signs_of_life["job-2"].bytes, 2);
 
         let concluded = Conclude { jobs: vec![concluding(), concluding()], tail_bytes: 10, status_bytes_total: 10 }
-            .parse(&framed(&[&own[2..], &files, &["TAIL 0 0 0 0 0 0 0", "TAIL 1 0 0 0 0 0 0", "LATER 0", "PART 1 0 missing 0"]].concat()))
+            .parse(&framed(&[&own[2..], &files, &["TAIL 0 0 0 0 0 0 0 0", "TAIL 1 0 0 0 0 0 0 0", "LATER 0", "PART 1 0 missing 0"]].concat()))
             .unwrap();
         prop_assert_eq!(&concluded[1].status[0].bytes, b"A");
         prop_assert!(concluded[1].markers.exit.is_some() && concluded[1].readable && concluded[1].removed);

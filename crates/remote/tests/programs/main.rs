@@ -12,6 +12,7 @@ mod checkpoints;
 mod conclude;
 mod conclude_unreadable;
 mod endless;
+mod error_lines;
 mod hidden_partition;
 mod hostile_answers;
 mod install_credentials;

@@ -22,16 +22,20 @@ const TOOLS: &str = "/run/tao-slurm-sandbox/root/launchers/bin";
 
 /// A job of `program` on so many nodes, which works, fails or hangs.
 fn job(launcher: &Value, program: &str, nodes: u32, end: &str) -> Value {
-    // With Python 3.11, PyTorch 1.13 does not take its own defaults of these two options.
-    let torch = "export PET_REDIRECTS=9:1 PET_TEE=9:1";
-    let setup = [format!("export PATH={TOOLS}:$PATH OMP_NUM_THREADS=1 SIZE={nodes}"), torch.to_owned()];
     json!({
         "command": format!("exec python3 $TAO_JOB_FILES/job.py {program} {end}"),
         "launcher": launcher,
-        "setup": setup,
+        "setup": setup(nodes),
         "files": {"job.py": {"text": PROGRAM}},
         "resources": {"num_nodes": nodes, "gpus_per_node": 1, "cpus_per_task": 1, "memory": "16G", "time_hours": 0.1},
     })
+}
+
+/// The lines that find the packages, for so many nodes.
+pub(crate) fn setup(nodes: u32) -> [String; 2] {
+    // With Python 3.11, PyTorch 1.13 does not take its own defaults of these two options.
+    let torch = "export PET_REDIRECTS=9:1 PET_TEE=9:1";
+    [format!("export PATH={TOOLS}:$PATH OMP_NUM_THREADS=1 SIZE={nodes}"), torch.to_owned()]
 }
 
 fn log(service: &Service, id: &str) -> String {

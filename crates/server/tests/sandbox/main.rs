@@ -16,6 +16,7 @@ mod components;
 mod containers;
 mod credentials;
 mod desired_state;
+mod diagnosis;
 mod ending;
 mod environments;
 mod evaluation;

@@ -14,7 +14,7 @@ use slurm::{
 };
 
 use super::{Entry, FakeCluster, Fault, State, Unanswered};
-use crate::answer_to;
+use crate::{answer_to, error_lines::error_lines};
 
 impl FakeCluster {
     /// Answers a command.
@@ -114,8 +114,9 @@ impl State {
                 readable: true,
                 left_out: false,
                 out_tail: Vec::new(),
-                err_tail: log,
                 role_tails: Vec::new(),
+                errors: error_lines(job, &log),
+                err_tail: log,
                 ended_with: None,
                 results: Some(vec![PartFound::Missing; job.results.len()]),
                 removed: !job.remove.iter().any(|path| self.stuck.contains(path.as_str())),

@@ -12,6 +12,8 @@ use remote::{
 };
 use slurm::{AccountingRow, Failure, FailureClass, QueueRow, RemotePath, SlurmJobId, SlurmState, TaskSet};
 
+use crate::error_lines::error_lines;
+
 use super::{
     LivingCluster, Site, TOO_MANY,
     disk::StateDir,
@@ -142,14 +144,16 @@ impl LivingCluster {
             let id = site.state(&job.state_dir).and_then(|state| state.run);
             let is_ours = id.is_none() || job.id.is_none() || id == job.id;
             let ours = |one: &&SlurmJob| Some(one.id) == id && one.state_dir == job.state_dir.as_str();
-            let log = site.jobs.values().find(ours).map(|one| one.log);
+            let log = site.jobs.values().find(ours).map(|one| one.log).unwrap_or_default();
+            let log = if gone { Vec::new() } else { log.as_bytes().to_vec() };
             concluded.push(Concluded {
                 key: job.key.name.to_string(),
                 markers: site.markers(&job.state_dir),
                 status: chunk.into_iter().collect(),
                 out_tail: Vec::new(),
-                err_tail: if gone { Vec::new() } else { log.unwrap_or_default().as_bytes().to_vec() },
                 role_tails: Vec::new(),
+                errors: error_lines(job, &log),
+                err_tail: log,
                 ended_with: None,
                 results: Some(vec![PartFound::Missing; job.results.len()]),
                 removed: is_ours && site.remove(&job.state_dir, &job.remove),

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use chrono::TimeDelta;
 use domain::{
-    DesiredState, Ending, Findings, Job, JobId, JobPaths, LogStream, ResultPlaces, Run, TaskResult,
-    Timestamp, Transition, UnhealthyNode, cached_file_faults, cleanup_is_retried, conclude, next_conclusion,
-    parts_at_the_end, progress_at_the_end, status_backlog,
+    DesiredState, Ending, Findings, Job, JobId, JobPaths, LogStream, ResultPlaces, Run, StatusWord,
+    TaskResult, Timestamp, Transition, UnhealthyNode, cached_file_faults, cleanup_is_retried, conclude,
+    next_conclusion, parts_at_the_end, progress_at_the_end, status_backlog,
 };
 use persistence::{Lease, WorkStore};
 use remote::{Conclude, Concluded, Concluding};
@@ -54,6 +54,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                         out_tail: &concluded.out_tail,
                         err_tail: &concluded.err_tail,
                         role_tails: &concluded.role_tails,
+                        errors: &concluded.errors,
                         ended_with: concluded.ended_with.as_ref(),
                         progress: progress_at_the_end(&job.spec, concluded.results.as_deref()),
                         results: results.get(&job.id).map(Vec::as_slice),
@@ -142,6 +143,13 @@ fn has_failed(job: &Job) -> bool {
     job.desired == DesiredState::Run && job.run.state != Some(SlurmState::Completed)
 }
 
+/// Whether the logs of an ended run are worth a search: it may end in an error, as far as it is known before its files are read.
+pub(super) fn may_have_failed(desired: DesiredState, run: &Run) -> bool {
+    desired == DesiredState::Run
+        && (run.state != Some(SlurmState::Completed)
+            || run.progress.final_status() == Some(StatusWord::Failure))
+}
+
 /// The nodes of failed jobs: their health may explain the failure.
 fn nodes_of_failed(jobs: &[Job]) -> Vec<NodeName> {
     let failed = |job: &&Job| job.desired == DesiredState::Run && job.run.state == Some(SlurmState::Failed);
@@ -164,6 +172,7 @@ fn concluding(job: &Job, now: Timestamp) -> Option<Concluding> {
     let paths = JobPaths::new(&attempt.job_dir, job.id).ok()?;
     Some(Concluding {
         is_bare: false,
+        may_have_failed: may_have_failed(job.desired, &job.run),
         role_logs: if job.spec.has_component_logs() { paths.log_dir(attempt).ok()? } else { None },
         key: attempt.key(job.id),
         id: attempt.slurm_id,

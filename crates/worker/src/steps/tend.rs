@@ -19,7 +19,7 @@ use crate::{
     cluster_runtime::Runtime,
     link::cluster_link::ClusterLink,
     steps::{
-        conclude::{TRY_AGAIN, nodes, of_run},
+        conclude::{TRY_AGAIN, may_have_failed, nodes, of_run},
         pending_cleanup::Unsubmitted,
         record::done,
         results::read,
@@ -160,6 +160,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                 out_tail: &concluded.out_tail,
                 err_tail: &concluded.err_tail,
                 role_tails: &concluded.role_tails,
+                errors: &concluded.errors,
                 ended_with: concluded.ended_with.as_ref(),
                 progress: progress_at_the_end(&job.spec, concluded.results.as_deref()),
                 unhealthy: &unhealthy,
@@ -256,5 +257,6 @@ fn concluding(job: &Job, attempt: &Attempt, ended: &EndedRun, now: Timestamp) ->
         status_backlog: status_backlog(job, now),
         remove: Vec::new(),
         is_bare: !had_nodes(&ended.run),
+        may_have_failed: had_nodes(&ended.run) && may_have_failed(job.desired, &ended.run),
     })
 }

@@ -52,6 +52,21 @@ async fn a_fault_of_the_job_ends_it_and_says_why(pool: PgPool) {
     assert_eq!(verdict.why, "Not retried: the job's code or its specification is wrong.");
     assert_eq!(verdict.line.as_deref(), Some("ValueError: num_classes must be 20"));
     assert!(job.message.contains(&verdict.why), "{}", job.message);
+    let failure = bench.job(id).await.run.failure.unwrap();
+    assert_eq!((failure.rule.as_str(), failure.line.unwrap().offset), ("python-error", 0));
+    assert_eq!(failure.node.unwrap().as_str(), "node01");
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn an_attempt_that_is_retried_keeps_why_it_failed(pool: PgPool) {
+    let bench = Bench::new(pool);
+    let (id, name) = bench.submitted().await;
+    let log = "slow start\nRuntimeError: CUDA error: uncorrectable ECC error encountered\n";
+    bench.fail_on(&name, "node01", &SlurmState::Failed, log).await;
+    bench.submit_again().await;
+    let kept = bench.worker.store.run_failure(id, Some(1), None).await.unwrap().unwrap().failure.unwrap();
+    assert_eq!((kept.rule.as_str(), kept.line.unwrap().offset), ("ecc", 11));
+    assert_eq!(bench.job(id).await.run.failure, None, "the next attempt has not failed");
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]

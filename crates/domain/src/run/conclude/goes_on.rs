@@ -2,7 +2,7 @@
 
 use slurm::NodeName;
 
-use super::{Ending, Findings, diagnosis, verdict};
+use super::{Ending, Findings, diagnosis, failure::first_error, verdict};
 use crate::{
     clock::Timestamp,
     job::{
@@ -67,7 +67,8 @@ pub(super) fn restart_or_end(
     match decide_restart(&job, end, &graces.retry) {
         RetryDecision::No { why } => {
             job.close_attempt(Verdict::new(Outcome::Error, &why, now));
-            job.end(Status::Error, ended.message(Some((&why, None))), now);
+            let message = ended.message(Some((&why, None)), job.run.failure.as_ref());
+            job.end(Status::Error, message, now);
             Ending::Ended(job)
         }
         RetryDecision::Yes { wait, why } => {
@@ -105,14 +106,17 @@ pub(super) fn retry_or_end(
     match decision {
         RetryDecision::No { why } => {
             job.close_attempt(verdict(Outcome::Error, &why));
-            job.end(Status::Error, ended.message(Some((&why, line.as_deref()))), now);
+            let message = ended.message(Some((&why, line.as_deref())), job.run.failure.as_ref());
+            job.end(Status::Error, message, now);
             Ending::Ended(job)
         }
         // The infrastructure failed the job while the service was about to cancel it.
         RetryDecision::Yes { .. } if job.desired == DesiredState::Pause => paused(job, now),
         RetryDecision::Yes { wait, why } => {
             let quoted = line.as_ref().map_or(String::new(), |line| format!(" The log says: {line}"));
-            let message = format!("Attempt {attempt_no} failed. {why}{quoted}");
+            let first = first_error(job.run.failure.as_ref(), line.as_deref());
+            let first = first.map_or(String::new(), |first| format!(" {first}"));
+            let message = format!("Attempt {attempt_no} failed. {why}{quoted}{first}");
             job.await_retry(verdict(Outcome::Retried, &why), message);
             Ending::Retry { job, due_at: now + wait }
         }

@@ -12,6 +12,7 @@ use crate::{
 };
 
 mod ahead;
+mod failures;
 mod image_files;
 mod launches;
 mod limits;
@@ -46,6 +47,7 @@ const NOTHING: Findings<'_> = Findings {
     out_tail: b"",
     err_tail: b"",
     role_tails: b"",
+    errors: &[],
     ended_with: None,
     progress: None,
     results: Some(&[]),

@@ -4,9 +4,10 @@ use remote::EndedWith;
 use remote::script::{EXIT_LIMIT, EXIT_NO_VARIABLE, EXIT_SETUP, EXIT_WORKDIR};
 use slurm::{ExitCode, SlurmState};
 
-use super::{Findings, evidence::has_exit_record};
+use super::{Findings, evidence::has_exit_record, failure::first_error};
 use crate::{
     job::{
+        failure::Failure,
         status::Status,
         stored::{DesiredState, Job},
     },
@@ -43,26 +44,35 @@ impl Verdict {
     }
 
     /// The job's message. `decision`: why it is not retried, and the line of a log that shows the cause.
-    pub(super) fn message(&self, decision: Option<(&str, Option<&str>)>) -> String {
+    pub(super) fn message(
+        &self,
+        decision: Option<(&str, Option<&str>)>,
+        failure: Option<&Failure>,
+    ) -> String {
         let (why, line) = decision.unzip();
         let tail = self.log.as_ref().map_or(&[][..], |(_, lines)| lines);
         // The last lines may show it already.
-        let line = line.flatten().filter(|line| tail.iter().all(|shown| shown.trim() != *line));
+        let is_hidden = |line: &str| tail.iter().all(|shown| shown.trim() != line);
+        let line = line.flatten().filter(|line| is_hidden(line));
+        let is_first = |failure: &&Failure| failure.line.as_ref().is_some_and(|first| is_hidden(&first.text));
+        let first = first_error(failure.filter(is_first), line);
         let log = match &self.log {
             Some((_, lines)) if lines.is_empty() => Some("Its logs are empty.".to_owned()),
             Some((name, lines)) => Some(format!("Last lines of {name}:\n{}", lines.join("\n"))),
             None => None,
         };
+        let quotes = line.is_some() || first.is_some();
         let text: Vec<String> = [
             Some(sentence(&self.how)),
             why.map(str::to_owned),
             line.map(|line| format!("The log says: {line}")),
+            first,
         ]
         .into_iter()
         .flatten()
         .collect();
         // A quoted line ends its own line.
-        let separator = if line.is_some() { "\n" } else { " " };
+        let separator = if quotes { "\n" } else { " " };
         [Some(text.join(" ")), log].into_iter().flatten().collect::<Vec<_>>().join(separator)
     }
 }

@@ -2,7 +2,7 @@
 
 use slurm::RemotePath;
 
-use super::{Cause, Fault, RULES, matches};
+use super::{Cause, Fault, RULES, matching::matches};
 use crate::{
     image::ImageRef,
     job::{attempt::Attempt, stored::Job},
@@ -73,7 +73,7 @@ pub fn cached_file_faults(job: &Job) -> Vec<(&RemotePath, FileFault)> {
         return Vec::new();
     };
     let rule = RULES.iter().find(|rule| Some(rule.id) == verdict.rule.as_deref());
-    let fault = match rule.map(|rule| rule.fault) {
+    let fault = match rule.and_then(|rule| rule.fault) {
         Some(Fault::MissingFile) => FileFault::Missing,
         Some(Fault::DamagedFile) => FileFault::Damaged,
         Some(Fault::User | Fault::Refused | Fault::Infrastructure | Fault::Consequence) | None => {
@@ -90,5 +90,5 @@ pub fn cached_file_faults(job: &Job) -> Vec<(&RemotePath, FileFault)> {
 /// Why the registry refuses an image, if this text of `enroot import` says that it does. Every import would be refused.
 pub(crate) fn registry_refusal(text: &str) -> Option<&'static str> {
     let found = matches(&[text.as_bytes()]);
-    found.iter().find(|(rule, ..)| rule.fault == Fault::Refused).map(|(rule, ..)| rule.why)
+    found.iter().find(|found| found.fault == Fault::Refused).map(|found| found.rule.why)
 }

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use regex::RegexSet;
 
-use super::{RULES, Rule};
+use super::{Fault, RULES, Rule};
 use crate::run::log_lines::printable;
 
 /// How many lines from the end of each log are searched, as in TAO.
@@ -16,12 +16,24 @@ const SHOWN: usize = 300;
 /// Matches no line.
 const NEVER: &str = r"[^\s\S]";
 
-/// The matching rules, each with its first line and the place of that line's log, in the order of the logs.
-pub(super) fn matches(logs: &[&[u8]]) -> Vec<(&'static Rule, String, usize)> {
+/// A rule that matches a line of a log.
+pub(super) struct Matched {
+    pub(super) rule: &'static Rule,
+    pub(super) fault: Fault,
+    /// The first line that it matches.
+    pub(super) line: String,
+    /// The place of that line's log.
+    pub(super) place: usize,
+}
+
+/// The rules that match and judge, in the order of the logs.
+pub(super) fn matches(logs: &[&[u8]]) -> Vec<Matched> {
     // The pattern of each rule, then the line of each rule that voids it.
+    static JUDGING: LazyLock<Vec<(&Rule, Fault)>> =
+        LazyLock::new(|| RULES.iter().filter_map(|rule| Some((*rule, rule.fault?))).collect());
     static ALL: LazyLock<RegexSet> = LazyLock::new(|| {
-        let patterns = RULES.iter().map(|rule| rule.pattern);
-        let voids = RULES.iter().map(|rule| rule.unless.unwrap_or(NEVER));
+        let patterns = JUDGING.iter().map(|(rule, _)| rule.pattern);
+        let voids = JUDGING.iter().map(|(rule, _)| rule.unless.unwrap_or(NEVER));
         // A test compiles each pattern, so this cannot fail.
         RegexSet::new(patterns.chain(voids)).unwrap_or_else(|_| RegexSet::empty())
     });
@@ -35,8 +47,8 @@ pub(super) fn matches(logs: &[&[u8]]) -> Vec<(&'static Rule, String, usize)> {
                 continue;
             }
             for index in ALL.matches(line) {
-                if index >= RULES.len() {
-                    void.push(index - RULES.len());
+                if index >= JUDGING.len() {
+                    void.push(index - JUDGING.len());
                 } else if found.iter().all(|(known, ..)| *known != index) {
                     found.push((index, printable(line.trim(), SHOWN), place));
                 }
@@ -44,7 +56,13 @@ pub(super) fn matches(logs: &[&[u8]]) -> Vec<(&'static Rule, String, usize)> {
         }
     }
     found.retain(|(index, ..)| !void.contains(index));
-    found.into_iter().map(|(index, line, place)| (&RULES[index], line, place)).collect()
+    found
+        .into_iter()
+        .map(|(index, line, place)| {
+            let (rule, fault) = JUDGING[index];
+            Matched { rule, fault, line, place }
+        })
+        .collect()
 }
 
 /// Whether the patterns of a rule are valid.

@@ -195,9 +195,9 @@ impl Store {
              )
              update runs r
              set (slurm_state, exit_code, exit_signal, status_files, progress, started_at, ended_at, requeues, outcome,
-                  message, superseded, results) =
+                  message, superseded, results, failure) =
                  (u.slurm_state, u.exit_code, u.exit_signal, u.status_files, u.progress, u.started_at, u.ended_at,
-                  u.requeues, u.outcome, u.message, u.superseded, u.results)
+                  u.requeues, u.outcome, u.message, u.superseded, u.results, u.failure)
              from u join old on old.id = u.job_id
              where (r.job_id, r.attempt, r.task) = (u.job_id, u.attempt, u.task) and r.over and r.outcome is null",
             Value::from(documents),

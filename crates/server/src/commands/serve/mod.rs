@@ -1,6 +1,7 @@
 //! `serve`: creates the parts of the service, runs them and stops them in reverse order.
 
 mod listener;
+mod pages;
 
 use std::{net::SocketAddr, process::ExitCode, sync::Arc, time::Duration};
 
@@ -141,6 +142,7 @@ async fn start(
         let feed = Arc::clone(&feed);
         lifecycle.spawn_loop("events", |stop| async move { feed.run(stop).await });
     }
+    let now = Arc::clone(&clock);
     let state = ApiState {
         store: store.clone(),
         clusters: known,
@@ -166,11 +168,13 @@ async fn start(
         errands: lifecycle.errands(),
     };
     let address = listener.local_addr().context("the listener has no address")?;
-    let all = match role {
-        Role::All | Role::Api => api::router(state),
-        Role::Worker => api::health_router(state),
+    let routes = match role {
+        Role::All | Role::Api => pages::before(api::router(state), now, settings)?,
+        Role::Worker => {
+            let all = api::health_router(state);
+            Routes { probes: api::probes_only(all.clone()), all }
+        }
     };
-    let routes = Routes { probes: api::probes_only(all.clone()), all };
     let limits = connection_limits(&settings.server);
     lifecycle
         .spawn("http", |stop| async move { Ok(http_server::serve(listener, routes, limits, stop).await?) });
@@ -224,7 +228,7 @@ fn announce(auth: AuthMode, clusters: usize, role: Role, address: SocketAddr) {
     }
     tracing::info!(
         clusters,
-        "ready: API at http://{address}, documentation at http://{address}/docs, metrics at http://{address}/metrics"
+        "ready: API at http://{address}, console at http://{address}/ui, documentation at http://{address}/docs, metrics at http://{address}/metrics"
     );
     match auth {
         AuthMode::Tokens => tracing::info!(

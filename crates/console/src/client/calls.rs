@@ -1,0 +1,66 @@
+//! The calls of the API that pages use.
+
+#[cfg(test)]
+use crate::model::{JobDetails, JobSummary};
+use serde::de::IgnoredAny;
+
+use super::send::{Call, Document};
+use crate::model::{
+    AttemptList, Caller, Cluster, ClusterList, EventList, Job, JobList, JobStatus, NewToken, PartitionList,
+    Pipeline, PipelineList, Preflight, ResultValue, TaskList, Timeline, TokenList, Validation, Webhook,
+};
+
+/// Declares calls. `is` names the structures of an answer that is read in several parts.
+macro_rules! calls {
+    ($($name:ident: $answer:ty $(, is $($part:ty),+)? = $method:ident $path:literal;)+) => {
+        $(pub(crate) static $name: Call<$answer> = Call::new(axum::http::Method::$method, $path);)+
+
+        /// Each call, with the fields that pages read in its answer.
+        #[cfg(test)]
+        pub(super) fn all() -> Vec<(axum::http::Method, &'static str, Vec<String>)> {
+            vec![$((axum::http::Method::$method, $path, calls!(@fields $answer $(, $($part),+)?))),+]
+        }
+    };
+    (@fields $answer:ty) => { super::document_tests::fields::<$answer>() };
+    (@fields $answer:ty, $($part:ty),+) => { [$(super::document_tests::fields::<$part>()),+].concat() };
+}
+
+calls! {
+    ME: Caller = GET "/me";
+    LIST_TOKENS: TokenList = GET "/tokens";
+    CREATE_TOKEN: NewToken = POST "/tokens";
+    REVOKE_TOKEN: IgnoredAny = DELETE "/tokens/{token}";
+    LIST_JOBS: JobList = GET "/jobs";
+    CREATE_JOB: CreatedJob = POST "/jobs";
+    VALIDATE_JOB: Validation = POST "/jobs/validate";
+    GET_JOB: Job, is JobSummary, JobDetails = GET "/jobs/{id}";
+    DELETE_JOB: IgnoredAny = DELETE "/jobs/{id}";
+    JOB_EVENTS: EventList = GET "/jobs/{id}/events";
+    JOB_ATTEMPTS: AttemptList = GET "/jobs/{id}/attempts";
+    JOB_TASKS: TaskList = GET "/jobs/{id}/tasks";
+    JOB_TIMELINE: Timeline = GET "/jobs/{id}/timeline";
+    JOB_RESULTS: Vec<ResultValue> = GET "/jobs/{id}/results";
+    JOB_SCRIPT: Document, is () = GET "/jobs/{id}/script";
+    JOB_LOGS: Document, is () = GET "/jobs/{id}/logs";
+    CANCEL_JOB: JobStatus = POST "/jobs/{id}/cancel";
+    PAUSE_JOB: JobStatus = POST "/jobs/{id}/pause";
+    RESUME_JOB: JobStatus = POST "/jobs/{id}/resume";
+    RETRY_JOB: JobStatus = POST "/jobs/{id}/retry";
+    JOB_WEBHOOK: Webhook = GET "/jobs/{id}/webhook";
+    REDELIVER: IgnoredAny = POST "/jobs/{id}/webhook/redeliver";
+    ALL_EVENTS: Document, is () = GET "/events";
+    LIST_PIPELINES: PipelineList = GET "/pipelines";
+    GET_PIPELINE: Pipeline = GET "/pipelines/{id}";
+    CANCEL_PIPELINE: IgnoredAny = POST "/pipelines/{id}/cancel";
+    RETRY_PIPELINE: IgnoredAny = POST "/pipelines/{id}/retry";
+    LIST_CLUSTERS: ClusterList = GET "/clusters";
+    GET_CLUSTER: Cluster = GET "/clusters/{name}";
+    LIST_PARTITIONS: PartitionList = GET "/clusters/{name}/partitions";
+    PREFLIGHT: Preflight = POST "/clusters/{name}/preflight";
+}
+
+/// The job that was created.
+#[derive(Debug, serde::Deserialize)]
+pub(crate) struct CreatedJob {
+    pub(crate) id: String,
+}

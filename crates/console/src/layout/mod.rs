@@ -1,0 +1,15 @@
+//! The looks that pages share.
+
+mod icon;
+mod parts;
+mod shell;
+mod status;
+mod time;
+
+pub(crate) use icon::{Icon, icon};
+pub(crate) use parts::{
+    Tab, button_form, bytes, copyable, facts, json, live, notice, number, pager, problem, tabs,
+};
+pub(crate) use shell::{Section, Shell, Visitor};
+pub(crate) use status::{Kind, badge, counts, kind, meter};
+pub(crate) use time::{ago, between, clock, since, until};

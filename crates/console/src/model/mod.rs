@@ -1,0 +1,29 @@
+//! The few fields of the API's answers that pages show. A field that is not optional is in every answer.
+
+mod access;
+mod attempt;
+mod cluster;
+mod job;
+mod partition;
+mod pipeline;
+mod task;
+mod text;
+mod webhook;
+
+pub(crate) use access::{Caller, NewToken, TokenList, Who};
+pub(crate) use attempt::{Attempt, AttemptList, Entry, Timeline};
+pub(crate) use cluster::{Cluster, ClusterList, LoginHost, Poll, Preflight};
+#[cfg(test)]
+pub(crate) use job::JobDetails;
+pub(crate) use job::{
+    Component, Event, EventList, Job, JobList, JobStatus, JobSummary, Live, Note, Pending, Progress, Ready,
+    Validation,
+};
+pub(crate) use partition::{Partition, PartitionList};
+pub(crate) use pipeline::{Need, Pipeline, PipelineCounts, PipelineJob, PipelineList};
+pub(crate) use task::{ResultValue, Task, TaskCounts, TaskList};
+pub(crate) use text::{Text, is_odd, push_visible, visible};
+pub(crate) use webhook::Webhook;
+
+/// A moment.
+pub(crate) type Moment = chrono::DateTime<chrono::Utc>;

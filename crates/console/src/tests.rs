@@ -1,0 +1,11 @@
+//! Tests of the whole console against an API that a test makes up.
+
+mod answers;
+mod fake_api;
+mod forgery;
+mod frame;
+mod hostile;
+mod sessions;
+mod waking;
+
+pub(crate) use fake_api::summary;
