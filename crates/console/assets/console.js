@@ -162,6 +162,9 @@
     connect();
   }
 
+  // A page that the browser kept for the way back has no streams any more.
+  window.addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
+
   count();
   tick();
   setInterval(tick, 1000);

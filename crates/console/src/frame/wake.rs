@@ -53,7 +53,8 @@ pub(crate) async fn wake(visit: Visit) -> Result<Response, Failure> {
                 }
                 sleep_until(due).await;
             }
-            let call = Event::default().event("wake").data("");
+            // Browsers leave out an event without data.
+            let call = Event::default().event("wake").data("changed");
             Some((Ok::<_, Infallible>(call), (Some(events), Some(Instant::now()))))
         },
     );

@@ -39,26 +39,48 @@ impl Lines {
 
     /// A line that may be written further. It does not change the colours of the next one.
     pub(crate) fn preview(&self, bytes: &[u8], offset: u64) -> Line {
-        self.clone().line(bytes, offset)
+        let (last, before) = last_two(bytes);
+        let line = self.clone().line(&overwritten(before, last), offset);
+        Line { rewrites: rewrites(bytes), ..line }
     }
 
     fn line(&mut self, line: &[u8], offset: u64) -> Line {
-        let (line, rewrites) = as_last_written(line);
-        let (shown, cut) = match line.split_at_checked(SHOWN) {
+        let (last, _) = last_two(line);
+        let (shown, cut) = match last.split_at_checked(SHOWN) {
             Some((shown, rest)) if !rest.is_empty() => (shown, rest.len()),
-            _ => (line, 0),
+            _ => (last, 0),
         };
         let text: Cow<'_, str> = String::from_utf8_lossy(shown);
-        Line { offset, html: paint(&text, &mut self.style), rewrites, cut }
+        Line { offset, html: paint(&text, &mut self.style), rewrites: rewrites(line), cut }
     }
 }
 
-/// What a terminal shows of a line in which carriage returns go back to its beginning, and how often that happened. Programs
-/// that draw a bar write the whole line again.
-fn as_last_written(line: &[u8]) -> (&[u8], usize) {
-    let mut parts = line.split(|byte| *byte == b'\r').filter(|part| !part.is_empty());
-    let Some(last) = parts.next_back() else { return (b"", 0) };
-    (last, parts.count())
+/// What was written to a line since its beginning or a carriage return.
+fn parts(line: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
+    line.split(|byte| *byte == b'\r').filter(|part| !part.is_empty())
+}
+
+/// How often a line was written anew.
+fn rewrites(line: &[u8]) -> usize {
+    parts(line).count().saturating_sub(1)
+}
+
+/// The last part of a line, which is what programs that draw a bar want to be seen, and the one before it.
+fn last_two(line: &[u8]) -> (&[u8], &[u8]) {
+    let mut parts = parts(line);
+    (parts.next_back().unwrap_or_default(), parts.next_back().unwrap_or_default())
+}
+
+/// A part that is being written over the one before it: the rest of that one is still there.
+fn overwritten<'a>(before: &'a [u8], last: &'a [u8]) -> Cow<'a, [u8]> {
+    let is_plain = |part: &[u8]| !part.contains(&0x1b);
+    match (str::from_utf8(before), str::from_utf8(last)) {
+        (Ok(old), Ok(new)) if is_plain(before) && is_plain(last) => {
+            let rest: String = old.chars().skip(new.chars().count()).collect();
+            Cow::Owned([new, &rest].concat().into_bytes())
+        }
+        _ => Cow::Borrowed(last),
+    }
 }
 
 #[cfg(test)]
@@ -83,6 +105,18 @@ mod tests {
         let bar = b"\r  0%|      | 0/10\r 50%|###   | 5/10\r100%|######| 10/10\n";
         assert_eq!(read(bar), [(100, "100%|######| 10/10".to_owned(), 2, 0)]);
         assert_eq!(read(b"\r\r\r"), [(100, String::new(), 0, 0)]);
+    }
+
+    #[test]
+    fn a_bar_that_is_being_drawn_keeps_the_rest_of_the_one_before() {
+        let preview = |bytes: &[u8]| {
+            let line = Lines::default().preview(bytes, 0);
+            (line.html, line.rewrites)
+        };
+        assert_eq!(preview(b"\rTraining: 49%\rTrain"), ("Training: 49%".to_owned(), 1));
+        assert_eq!(preview("é 1\ré".as_bytes()), ("é 1".to_owned(), 1));
+        assert_eq!(preview(b"\x1b[31mold\rn"), ("n".to_owned(), 1));
+        assert_eq!(preview(b""), (String::new(), 0));
     }
 
     #[test]

@@ -40,7 +40,7 @@ async fn a_page_is_woken_at_once_and_then_at_most_once_a_second() {
     let mut times = Vec::new();
     let mut body = answer.into_body().into_data_stream();
     while let Some(Ok(part)) = body.next().await {
-        if String::from_utf8_lossy(&part).contains("event: wake") {
+        if String::from_utf8_lossy(&part).contains("event: wake\ndata: changed") {
             times.push(begun.elapsed());
         }
     }

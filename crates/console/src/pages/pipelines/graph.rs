@@ -81,9 +81,10 @@ fn node(job: &PipelineJob, place: Place) -> Markup {
     let name = job.name.plain();
     let short: String = name.chars().take(LETTERS).collect();
     html! {
-        a href={ (ROOT) "/jobs/" (job.id) } aria-label={ (name) ": " (status.plain()) } {
+        a href={ (ROOT) "/jobs/" (job.id) } {
+            title { (name) }
             rect class=(kind(status.raw()).class()) x=(x) y=(y) width=(WIDTH) height=(HEIGHT) rx="4" {}
-            text.name x=(x + 10) y=(y + 19) { (short) @if short.len() < name.len() { "…" } }
+            text.name x=(x + 10) y=(y + 19) { (short) @if short.len() < name.len() { "…" } } " "
             text x=(x + 10) y=(y + 35) { (status.plain()) }
         }
     }
