@@ -13,6 +13,7 @@ mod clocks;
 mod cluster;
 mod clusters;
 mod components;
+mod console;
 mod containers;
 mod credentials;
 mod desired_state;

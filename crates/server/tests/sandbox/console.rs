@@ -1,0 +1,48 @@
+//! The web console in a real browser.
+
+mod attacks;
+mod browser;
+mod elsewhere;
+mod every_page;
+mod flows;
+
+use serde_json::Value;
+
+use crate::service::Service;
+use browser::Browser;
+
+/// A service that asks for tokens.
+fn service() -> Service {
+    Service::start_with(&[("TAO_SLURM_AUTH", "tokens")])
+}
+
+/// A new token of this owner.
+fn token(service: &Service, owner: &str, scopes: &str) -> String {
+    let made = service.run(&["token", "create", "--owner", owner, "--scope", scopes]);
+    assert!(made.status.success(), "{made:?}");
+    String::from_utf8(made.stdout).unwrap().trim().to_owned()
+}
+
+/// Submits a job with a token, and returns its id.
+fn submit(service: &Service, token: &str, job: &Value) -> String {
+    let answer = send(service, token, "/jobs", job);
+    assert_eq!(answer.0, 201, "{}", answer.1);
+    answer.1["id"].as_str().unwrap().to_owned()
+}
+
+fn send(service: &Service, token: &str, path: &str, body: &Value) -> (u16, Value) {
+    let authorization = format!("Bearer {token}");
+    let headers = [("authorization", authorization.as_str())];
+    let answer = service.post_with(&service.url, path, &headers, &body.to_string());
+    (answer.status, answer.json())
+}
+
+/// A browser that has logged in.
+fn visitor(service: &Service, token: &str) -> Browser {
+    let browser = Browser::start(&service.url);
+    browser.open("/ui/jobs");
+    browser.fill("#token", token);
+    browser.press("Log in");
+    browser.sees("h1", "Jobs");
+    browser
+}

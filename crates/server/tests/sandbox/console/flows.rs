@@ -1,0 +1,215 @@
+//! What people do in the console, from the log-in to the cause of a failure.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::{Browser, service, submit, token, visitor};
+use crate::{
+    ending::{command, held},
+    service::until,
+};
+
+/// Marks the page: a mark that is gone shows that the page was loaded anew.
+fn mark(browser: &Browser) {
+    browser.run("window.isMarked = true");
+}
+
+fn assert_marked(browser: &Browser) {
+    assert_eq!(browser.run("return window.isMarked === true"), Value::Bool(true), "the page was loaded anew");
+}
+
+#[test]
+fn a_visitor_logs_in_submits_a_job_and_watches_it_to_its_end() {
+    let service = service();
+    let token = token(&service, "ann", "read,write");
+    let browser = Browser::start(&service.url);
+    browser.open("/");
+    browser.sees("h1", "Log in");
+    browser.fill("#token", "tsl_wrong");
+    browser.press("Log in");
+    browser.sees("#why", "unknown, expired or revoked");
+    browser.fill("#token", &token);
+    browser.press("Log in");
+    browser.sees("main", "There are no jobs yet");
+    assert_eq!(browser.place(), "/ui/jobs");
+
+    browser.press("New job");
+    browser.sees("#checked", "The job is valid");
+    browser.fill("#request", "{\"command\": \"true\", \"colour\": 1}");
+    browser.sees("#checked", "colour");
+    let mut job = held("echo done");
+    job["name"] = "from the console".into();
+    browser.fill("#request", &job.to_string());
+    browser.sees("#checked", "The job is valid");
+    browser.press("Ask the cluster");
+    browser.sees("#checked", "Slurm would accept it");
+    browser.press("Submit");
+    browser.sees("h1", "from the console");
+
+    mark(&browser);
+    browser.sees(".badge", "Running");
+    let place = browser.place();
+    service.let_go(place.rsplit('/').next().unwrap());
+    browser.sees(".badge", "Done");
+    browser.sees(".stepper li:last-child", "Done");
+    assert_marked(&browser);
+    assert!(browser.title().starts_with("Done · from the console"), "{}", browser.title());
+    browser.press("Jobs");
+    browser.sees("table.jobs tbody", "from the console");
+    browser.press("Log out");
+    browser.sees("h1", "Log in");
+    browser.open(&place);
+    browser.sees("h1", "Log in");
+    browser.finish(&["401"]);
+}
+
+#[test]
+fn the_list_of_jobs_lives_until_it_is_paused() {
+    let service = service();
+    let token = token(&service, "ann", "read,write");
+    let browser = visitor(&service, &token);
+    mark(&browser);
+    let first = submit(&service, &token, &command("true"));
+    let row = |id: &str| format!("#job-{id} .badge");
+    browser.sees(&row(&first), "Done");
+    // A selection outlives the renewals.
+    browser.click(&format!("#pick-{first}"));
+    browser.sees("[data-picked]", "1 job selected");
+    browser.click("#pause");
+    browser.sees("#pause", "Paused");
+    let second = submit(&service, &token, &command("true"));
+    browser.run(&format!(
+        "window.calls = 0; new EventSource('/ui/wake?job={second}').addEventListener('wake', () => window.calls++)"
+    ));
+    until("the stream of the second job", Duration::from_secs(20), || {
+        browser.run("return window.calls").as_u64() >= Some(2)
+    });
+    assert_eq!(browser.text(&row(&second)), None, "a paused page stays as it is");
+    browser.click("#pause");
+    browser.sees(&row(&second), "Done");
+    browser.sees("[data-picked]", "1 job selected");
+    assert_marked(&browser);
+    browser.finish(&[]);
+}
+
+#[test]
+fn a_log_with_bars_and_colours_is_read_while_it_grows() {
+    let service = service();
+    let token = token(&service, "ann", "read,write");
+    let text = r#"
+        printf '\033[1;32mgreen\033[0m and \033[38;5;208morange\033[0m\n'
+        for i in $(seq 900); do printf '\rTraining: %d/900' $i; done
+        until [ -e "$TAO_API_RESULTS_DIR/$TAO_API_JOB_ID/go" ]; do sleep 0.2; done
+        printf '\rTraining: done\nthe end\n'
+    "#;
+    let id = submit(&service, &token, &command(text));
+    let browser = visitor(&service, &token);
+    browser.open(&format!("/ui/jobs/{id}/logs"));
+    browser.sees("#log .f2.bold", "green");
+    browser.sees("#log .f11", "orange");
+    // Slurm passes on lines, and what is longer than its buffer.
+    browser.sees("#partial .again", "↻");
+    browser.sees("#partial", "Training: ");
+    let shown = browser.text(".log").unwrap();
+    assert!(shown.matches("Training").count() == 1 && !shown.contains('\u{1b}'), "{shown}");
+    browser.picture("log-follow");
+    mark(&browser);
+    service.let_go(&id);
+    browser.sees("#log", "the end");
+    browser.sees("#log", "Training: done");
+    browser.sees("#follow-state", "has finished");
+    browser.sees(".job-head .badge", "Done");
+    assert_marked(&browser);
+    browser.open(&format!("/ui/jobs/{id}/logs?offset=0"));
+    browser.sees("#log", "the end");
+    browser.finish(&[]);
+}
+
+#[test]
+fn a_running_job_is_canceled_after_a_question() {
+    let service = service();
+    let token = token(&service, "ann", "read,write");
+    let id = submit(&service, &token, &command("exec sleep 600"));
+    let browser = visitor(&service, &token);
+    browser.open(&format!("/ui/jobs/{id}"));
+    browser.sees(".badge", "Running");
+    browser.press("Cancel");
+    assert!(browser.agree().contains("Cancel this job?"));
+    browser.sees("#notice", "Canceling");
+    browser.sees(".badge", "Canceled");
+    // Several at once.
+    let ids = [(); 2].map(|()| submit(&service, &token, &command("exec sleep 600")));
+    browser.open("/ui/jobs");
+    for id in &ids {
+        browser.click(&format!("#pick-{id}"));
+    }
+    browser.click("button[value=cancel]");
+    assert!(browser.agree().contains("selected jobs"));
+    browser.sees("#notice", "2 jobs will be canceled");
+    for id in &ids {
+        browser.sees(&format!("#job-{id} .badge"), "Canceled");
+    }
+    browser.finish(&[]);
+}
+
+#[test]
+fn the_failed_part_of_a_sweep_goes_again() {
+    let service = service();
+    let token = token(&service, "ann", "read,write");
+    let text = r#"
+        mkdir -p "$TAO_API_RESULTS_DIR"
+        if [ "$lr" = 0.1 ] && mkdir "$TAO_API_RESULTS_DIR/first"; then echo "diverged" >&2; exit 3; fi
+        echo "METRICS {\"loss\": $lr}"
+    "#;
+    let mut job = command(text);
+    job["array"] = json!({"matrix": {"lr": [0.1, 0.01, 0.001]}});
+    job["results"] = json!([{"name": "metrics", "json_line": "METRICS "}]);
+    let id = submit(&service, &token, &job);
+    let browser = visitor(&service, &token);
+    browser.open(&format!("/ui/jobs/{id}/tasks"));
+    mark(&browser);
+    browser.sees(".grid li:nth-child(1) .bad", "×");
+    browser.sees(".grid li:nth-child(3) .good", "✓");
+    browser.sees("#task-0", "0.1");
+    browser.press("Retry failed tasks");
+    browser.sees(".job-head .badge", "Done");
+    browser.sees(".grid li:nth-child(1) .good", "✓");
+    assert_marked(&browser);
+    browser.open(&format!("/ui/jobs/{id}/results"));
+    browser.sees("tbody tr:nth-child(2)", "0.01");
+    browser.finish(&[]);
+}
+
+#[test]
+fn a_cause_is_three_clicks_from_the_list_and_a_wait_two() {
+    let service = service();
+    let token = token(&service, "ann", "read,write");
+    let fails = "seq 100; echo 'ValueError: expected 3 channels, got 4' >&2; exit 3";
+    submit(&service, &token, &command("true"));
+    let failing = submit(&service, &token, &command(fails));
+    let mut later = command("true");
+    later["backend_details"] = json!({"begin": "now+1hours"});
+    let waiting = submit(&service, &token, &later);
+    let browser = visitor(&service, &token);
+    browser.sees(&format!("#job-{failing} .badge"), "Error");
+    browser.sees(&format!("#job-{waiting} .words"), "earliest start");
+
+    browser.press("Error");
+    browser.sees(".chosen", "Error");
+    assert_eq!(browser.run("return document.querySelectorAll('table.jobs tbody tr').length"), json!(1));
+    browser.click("table.jobs th a");
+    browser.sees(".cause", "Why it failed");
+    browser.sees(".cause pre.line", "ValueError: expected 3 channels, got 4");
+    browser.press("Standard error");
+    browser.sees("#log", "ValueError");
+
+    browser.open("/ui/jobs");
+    browser.click(&format!("#job-{waiting} th a"));
+    browser.sees(".cause", "Why it waits");
+    browser.sees(".cause", "BeginTime");
+    browser.press("Cancel");
+    browser.agree();
+    browser.sees(".badge", "Canceled");
+    browser.finish(&[]);
+}
