@@ -123,7 +123,7 @@
   // `/` leads to the filter, as in many tools.
   document.addEventListener("keydown", (event) => {
     if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName)) return;
-    const field = document.querySelector("input[type=search], #label");
+    const field = document.querySelector("input[type=search]");
     if (field) { event.preventDefault(); field.focus(); }
   });
 

@@ -8,4 +8,4 @@ mod hostile;
 mod sessions;
 mod waking;
 
-pub(crate) use fake_api::summary;
+pub(crate) use fake_api::{diagnosis, job, summary};

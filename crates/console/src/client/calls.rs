@@ -6,8 +6,9 @@ use serde::de::IgnoredAny;
 
 use super::send::{Call, Document};
 use crate::model::{
-    AttemptList, Caller, Cluster, ClusterList, EventList, Job, JobList, JobStatus, NewToken, PartitionList,
-    Pipeline, PipelineList, Preflight, ResultValue, TaskList, Timeline, TokenList, Validation, Webhook,
+    AttemptList, Caller, Cluster, ClusterList, Diagnosis, EventList, Job, JobList, JobStatus, NewToken,
+    PartitionList, Pipeline, PipelineList, Preflight, ResultValue, TaskList, Timeline, TokenList, Validation,
+    Webhook,
 };
 
 /// Declares calls. `is` names the structures of an answer that is read in several parts.
@@ -35,6 +36,7 @@ calls! {
     VALIDATE_JOB: Validation = POST "/jobs/validate";
     GET_JOB: Job, is JobSummary, JobDetails = GET "/jobs/{id}";
     DELETE_JOB: IgnoredAny = DELETE "/jobs/{id}";
+    JOB_DIAGNOSIS: Diagnosis = GET "/jobs/{id}/diagnosis";
     JOB_EVENTS: EventList = GET "/jobs/{id}/events";
     JOB_ATTEMPTS: AttemptList = GET "/jobs/{id}/attempts";
     JOB_TASKS: TaskList = GET "/jobs/{id}/tasks";

@@ -5,12 +5,29 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Deserializer, de::Error};
 use serde_json::{Map, Value};
 
-use super::{Attempt, Moment, Need, TaskCounts, Text};
+use super::{Attempt, JobFailure, Moment, Need, TaskCounts, Text};
 
 #[derive(Debug, Deserialize)]
 pub(crate) struct JobList {
     pub(crate) jobs: Vec<JobSummary>,
     pub(crate) next_page_token: Option<String>,
+    pub(crate) facets: Option<Facets>,
+}
+
+/// The most frequent values of fields, with their jobs.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Facets {
+    pub(crate) status: Vec<Facet>,
+    pub(crate) cluster: Vec<Facet>,
+    pub(crate) owner: Vec<Facet>,
+    pub(crate) partition: Vec<Facet>,
+    pub(crate) rule: Vec<Facet>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct Facet {
+    pub(crate) value: Text,
+    pub(crate) jobs: u64,
 }
 
 /// A job in a list.
@@ -39,6 +56,8 @@ pub(crate) struct JobSummary {
     pub(crate) owner: Text,
     pub(crate) labels: BTreeMap<Text, Text>,
     pub(crate) image: Option<Text>,
+    pub(crate) gpus: u32,
+    pub(crate) failure: Option<JobFailure>,
     pub(crate) network_arch: Option<Text>,
     pub(crate) action: Option<Text>,
 }

@@ -3,6 +3,7 @@
 mod access;
 mod attempt;
 mod cluster;
+mod diagnosis;
 mod job;
 mod partition;
 mod pipeline;
@@ -13,11 +14,12 @@ mod webhook;
 pub(crate) use access::{Caller, NewToken, TokenList, Who};
 pub(crate) use attempt::{Attempt, AttemptList, Entry, Timeline};
 pub(crate) use cluster::{Cluster, ClusterList, LoginHost, Poll, Preflight};
+pub(crate) use diagnosis::{Diagnosis, JobFailure};
 #[cfg(test)]
 pub(crate) use job::JobDetails;
 pub(crate) use job::{
-    Component, Event, EventList, Job, JobList, JobStatus, JobSummary, Live, Note, Pending, Progress, Ready,
-    Validation,
+    Component, Event, EventList, Facet, Facets, Job, JobList, JobStatus, JobSummary, Live, Note, Pending,
+    Progress, Ready, Validation,
 };
 pub(crate) use partition::{Partition, PartitionList};
 pub(crate) use pipeline::{Need, Pipeline, PipelineCounts, PipelineJob, PipelineList};

@@ -23,7 +23,8 @@ fn summary() -> Value {
         "progress": {"epoch": 1, "max_epoch": 3, "percent": 33, "done": 1.0, "total": 3.0, "eta": "0:10:00", "message": "epoch 1", "metrics": {"loss": 0.5, "note": "n"}},
         "tasks": {"total": 3, "pending": 0, "running": 0, "done": 1, "error": 2, "canceled": 0},
         "created_on": T0, "submitted_on": T0, "started_on": T0, "finished_on": T1, "observed_at": T1, "stale": true,
-        "owner": "ann", "labels": {"team": "vision"}, "image": "nvcr.io/x", "network_arch": null, "action": null,
+        "owner": "ann", "labels": {"team": "vision"}, "image": "nvcr.io/x", "gpus": 16,
+        "failure": {"rule": "python-error", "advice": "look"}, "network_arch": null, "action": null,
     })
 }
 
@@ -90,8 +91,9 @@ pub(super) fn all() -> Vec<(String, Value)> {
     vec![
         ("/me".into(), me(&["read", "write", "admin"])),
         ("/tokens".into(), json!({"tokens": [token], "token": "tsl_new", "owner": "ann"})),
-        ("/jobs".into(), json!({"jobs": [job()], "next_page_token": "next"})),
+        ("/jobs".into(), json!({"jobs": [job()], "next_page_token": "next", "facets": facets()})),
         (of_job(""), job()),
+        (of_job("/diagnosis"), diagnosis()),
         (of_job("/attempts"), json!({"attempts": [attempt(), attempt()]})),
         (of_job("/tasks"), json!({"tasks": [task], "next_page_token": null})),
         (
@@ -140,6 +142,23 @@ pub(super) fn all() -> Vec<(String, Value)> {
             json!({"outcome": "warn", "checked_on": T0, "checks": [{"id": "login", "subject": "login1", "outcome": "warn", "observed": "slow", "fix": "look"}]}),
         ),
     ]
+}
+
+fn facets() -> Value {
+    let of = |values: [&str; 2]| json!([{"value": values[0], "jobs": 3}, {"value": values[1], "jobs": 1}]);
+    json!({
+        "status": of(["Error", "Canceling"]), "cluster": of(["dgx", "b"]), "owner": of(["ann", "bob"]), "partition": of(["polar", "c"]),
+        "rule": of(["python-error", "oom"]),
+    })
+}
+
+/// Why the job failed.
+pub(super) fn diagnosis() -> Value {
+    json!({
+        "attempt": 1, "task": 2, "rule": "python-error", "category": "code", "why": "an error in the program", "advice": "look", "node": "node01", "rank": 3,
+        "first": {"log": "main.err", "offset": 7, "line": "ValueError: x"},
+        "followed": [{"rule": "peer-closed", "log": "policy/0.out", "offset": 9, "line": "closed"}], "has_gaps": true,
+    })
 }
 
 /// A caller with these scopes.

@@ -17,7 +17,11 @@ use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
-use crate::{LogIn, SessionKey, Settings, model::JobSummary, mount};
+use crate::{
+    LogIn, SessionKey, Settings,
+    model::{Diagnosis, Job, JobSummary},
+    mount,
+};
 
 pub(super) const TOKEN: &str = "tsl_good";
 pub(super) const JOB: &str = "01997a5e-7c1b-7c05-9d1e-0c5f3a0b5a11";
@@ -168,16 +172,25 @@ pub(super) async fn logged_in(console: &Router) -> String {
     answer.header("set-cookie").split(';').next().unwrap().to_owned()
 }
 
-/// A job in a list, with changed fields.
+/// A job in a list, with changed fields, and without times that are not among them.
 pub(crate) fn summary(changed: &Value) -> JobSummary {
+    let mut changed = changed.clone();
+    for name in ["submitted_on", "started_on", "finished_on"] {
+        changed[name] = changed[name].take();
+    }
+    job(&changed).summary
+}
+
+/// A job with changed fields.
+pub(crate) fn job(changed: &Value) -> Job {
     let mut job = super::answers::job();
     for (name, value) in changed.as_object().unwrap() {
         job[name] = value.clone();
     }
-    for name in ["submitted_on", "started_on", "finished_on"] {
-        if changed.get(name).is_none() {
-            job[name] = Value::Null;
-        }
-    }
     serde_json::from_value(job).unwrap()
+}
+
+/// Why that job failed.
+pub(crate) fn diagnosis() -> Diagnosis {
+    serde_json::from_value(super::answers::diagnosis()).unwrap()
 }

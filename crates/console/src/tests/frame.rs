@@ -235,5 +235,8 @@ async fn the_filters_of_the_address_are_those_of_the_api() {
     get(&console, "/ui/jobs?status=Error&cluster=&label=a:b%26c&label=d:e&evil=1", &[("cookie", &cookie)])
         .await;
     let uri = api.asked().iter().rev().find(|asked| asked.uri.starts_with("/jobs")).unwrap().uri.clone();
-    assert_eq!(uri, "/jobs?status=Error&label=a%3Ab%26c&label=d%3Ae&limit=50");
+    assert_eq!(
+        uri,
+        "/jobs?status=Error&label=a%3Ab%26c&label=d%3Ae&facets=status%2Ccluster%2Cowner%2Cpartition%2Crule&limit=50"
+    );
 }

@@ -1,28 +1,41 @@
 //! The first page of a job.
 
-use axum::response::Response;
+use axum::{http::StatusCode, response::Response};
 use maud::{Markup, html};
 use serde_json::Value;
 
 use super::{cause, components, needs::needs, stepper};
 use crate::{
     ROOT,
-    client::Failure,
+    client::{Failure, JOB_DIAGNOSIS, Query},
     frame::{IdPath, Visit},
-    layout::{ago, copyable, counts, facts, meter, number},
-    model::{Job, JobSummary, Moment, Note, Progress, Text},
+    layout::{Kind, ago, copyable, counts, facts, kind, meter, number},
+    model::{Diagnosis, Job, JobSummary, Moment, Note, Progress, Text},
 };
 
 pub(crate) async fn overview(visit: Visit, IdPath(id): IdPath) -> Result<Response, Failure> {
     let job = super::read(&visit, &id).await?;
-    Ok(super::page(&visit, &job, "Overview", &content(visit.now, &job)))
+    let diagnosis = match kind(job.summary.status.raw()) {
+        Kind::Bad => diagnosis(&visit, &id).await?,
+        _ => None,
+    };
+    Ok(super::page(&visit, &job, "Overview", &content(visit.now, &job, diagnosis.as_ref())))
 }
 
-fn content(now: Moment, job: &Job) -> Markup {
+/// None if nothing of the job has failed, such as one that was never submitted.
+async fn diagnosis(visit: &Visit, id: &str) -> Result<Option<Diagnosis>, Failure> {
+    match visit.api.get(&JOB_DIAGNOSIS, &[id], &Query::new()).await {
+        Ok(diagnosis) => Ok(Some(diagnosis)),
+        Err(failure) if failure.status == StatusCode::NOT_FOUND => Ok(None),
+        Err(failure) => Err(failure),
+    }
+}
+
+fn content(now: Moment, job: &Job, diagnosis: Option<&Diagnosis>) -> Markup {
     let (summary, details) = (&job.summary, &job.details);
     html! {
         (stepper::stepper(now, summary))
-        (cause::panel(now, job))
+        (cause::panel(now, job, diagnosis))
         (progress(job))
         div.columns {
             section {

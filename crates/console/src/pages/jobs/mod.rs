@@ -9,10 +9,10 @@ use maud::{Markup, html};
 
 use crate::{
     ROOT,
-    client::{Failure, LIST_CLUSTERS, LIST_JOBS, Query},
+    client::{Failure, LIST_JOBS, Query},
     frame::{Page, Visit, wakes},
     layout::{Section, pager},
-    model::{ClusterList, JobList},
+    model::JobList,
 };
 
 pub(crate) use row::{short_id, title, what_happens};
@@ -27,14 +27,16 @@ fn path() -> String {
     format!("{ROOT}/jobs")
 }
 
+/// The list with this filter alone.
+pub(crate) fn only(name: &str, value: &str) -> String {
+    Query::new().with(name, value).after(&path())
+}
+
 /// The jobs that the filters in the address select.
 pub(crate) async fn list(visit: Visit) -> Result<Response, Failure> {
     let filters = Filters::of(&visit.query);
-    let query = filters.query().with("limit", LISTED);
-    let none = Query::new();
-    let (jobs, clusters) =
-        tokio::join!(visit.api.get(&LIST_JOBS, &[], &query), visit.api.get(&LIST_CLUSTERS, &[], &none));
-    let live = content(&visit, &filters, &jobs?, &clusters?);
+    let jobs = visit.api.get(&LIST_JOBS, &[], &filters.listing().with("limit", LISTED)).await?;
+    let live = content(&visit, &filters, &jobs);
     let page = Page {
         title: "Jobs".to_owned(),
         section: Section::Jobs,
@@ -45,14 +47,15 @@ pub(crate) async fn list(visit: Visit) -> Result<Response, Failure> {
     Ok(page.answer(&visit))
 }
 
-fn content(visit: &Visit, filters: &Filters, jobs: &JobList, clusters: &ClusterList) -> Markup {
+fn content(visit: &Visit, filters: &Filters, jobs: &JobList) -> Markup {
     html! {
         div.with-side {
-            (filters.side(clusters))
+            (filters.side(jobs.facets.as_ref(), visit.who.is_admin()))
             div.content {
                 div.title-row {
                     h1 { "Jobs" }
                     (filters.chosen())
+                    (filters.orders())
                 }
                 @if jobs.jobs.is_empty() {
                     p.empty {
@@ -63,7 +66,7 @@ fn content(visit: &Visit, filters: &Filters, jobs: &JobList, clusters: &ClusterL
                         }
                     }
                 } @else {
-                    (selection::form(visit.who.may_write(), &row::table(visit.now, &jobs.jobs)))
+                    (selection::form(visit.who.may_write(), &row::table(visit.now, visit.who.is_admin(), &jobs.jobs)))
                 }
                 (pager(&path(), &filters.query(), jobs.next_page_token.as_deref()))
             }

@@ -2,6 +2,7 @@
 
 use maud::{Markup, html};
 
+use super::only;
 use crate::{
     ROOT,
     layout::{Kind, ago, badge, between, counts, kind, meter, since, until},
@@ -54,7 +55,7 @@ fn partitions(names: &Text) -> Markup {
     }
 }
 
-pub(super) fn table(now: Moment, jobs: &[JobSummary]) -> Markup {
+pub(super) fn table(now: Moment, with_owner: bool, jobs: &[JobSummary]) -> Markup {
     html! {
         table.jobs {
             caption.unseen { "Jobs, newest first" }
@@ -65,18 +66,19 @@ pub(super) fn table(now: Moment, jobs: &[JobSummary]) -> Markup {
                     th scope="col" { "Status" }
                     th scope="col" { "What happens" }
                     th scope="col" { "Where" }
+                    th scope="col" { "GPUs" }
                     th scope="col" { "Progress" }
                     th scope="col" { "Time" }
                     th scope="col" { "Age" }
-                    th scope="col" { "Owner" }
+                    @if with_owner { th scope="col" { "Owner" } }
                 }
             }
-            tbody { @for job in jobs { (row(now, job)) } }
+            tbody { @for job in jobs { (row(now, with_owner, job)) } }
         }
     }
 }
 
-fn row(now: Moment, job: &JobSummary) -> Markup {
+fn row(now: Moment, with_owner: bool, job: &JobSummary) -> Markup {
     let name = title(job);
     html! {
         tr id={ "job-" (job.id) } {
@@ -86,24 +88,28 @@ fn row(now: Moment, job: &JobSummary) -> Markup {
             th.name scope="row" {
                 a href={ (ROOT) "/jobs/" (job.id) } { (name) }
                 span.id { (short_id(&job.id)) }
-                @for (key, value) in job.labels.iter().take(3) { span.label { (key) ":" (value) } }
+                @for (key, value) in job.labels.iter().take(3) { a.label href=(only("label", &format!("{}:{}", key.raw(), value.raw()))) { (key) ":" (value) } }
             }
             td data-name="Status" {
                 (badge(&job.status))
                 @if job.stale { span.stale title="The cluster has not answered for three polls." { "stale" } }
             }
-            td.words data-name="What happens" { div { (what_happens(job)) } }
+            td.words data-name="What happens" {
+                div { (what_happens(job)) }
+                @if let Some(failure) = &job.failure { a.label href=(only("rule", failure.rule.raw())) title=(failure.advice.plain()) { (failure.rule) } }
+            }
             td data-name="Where" {
                 (job.cluster)
                 @if let Some(partition) = &job.partition { (partitions(partition)) }
             }
+            td.number data-name="GPUs" { @if job.gpus > 0 { (job.gpus) span.unit { " GPUs" } } }
             td data-name="Progress" {
                 @if let Some(tasks) = &job.tasks { (counts(tasks)) }
                 @else if let Some(percent) = job.progress.percent { (meter(percent, "Progress")) }
             }
             td.time data-name="Time" { (time(now, job)) }
             td.time data-name="Age" { (ago(now, job.created_on)) }
-            td data-name="Owner" { (job.owner) }
+            @if with_owner { td data-name="Owner" { (job.owner) } }
         }
     }
 }
