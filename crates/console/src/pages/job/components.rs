@@ -36,7 +36,7 @@ fn row(job: &Job, component: &Component, kind: &str) -> Markup {
             td { (kind) @if let Some(port) = component.port { span.hint { " port " @if port == 0 { "of its own" } @else { (port) } } } }
             td { (component.nodes) span.hint { " (" (component.first_node) @if last > component.first_node { "–" (last) } ")" } }
             td { @if let Some(ready) = &component.ready { (readiness(ready)) } @else { span.hint { "at once" } } }
-            td { @if let Some(image) = &component.image { code { (image) } " " } code.program { (component.command) } }
+            td { @if let Some(image) = &component.image { code { (image) } " " } code.program title=(component.command.plain()) { (component.command) } }
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::{
     fs,
     io::{BufRead, BufReader},
+    os::unix::process::CommandExt,
     path::PathBuf,
     process::{Child, Command, Stdio},
     time::Duration,
@@ -12,6 +13,7 @@ use axum::http::Method;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use fantoccini::{Client, ClientBuilder, Locator, wd::WebDriverCompatibleCommand};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use url::{ParseError, Url};
 
@@ -24,8 +26,9 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// A browser with one page. Its requests and messages are kept by it until [`finish`](Self::finish).
 pub(crate) struct Browser {
     runtime: Runtime,
-    client: Option<Client>,
+    client: Client,
     driver: Child,
+    _profile: TempDir,
     /// The address of the service.
     pub(crate) base: String,
 }
@@ -52,6 +55,8 @@ impl Browser {
     pub(crate) fn start(base: &str) -> Self {
         let mut driver = Command::new("chromedriver")
             .arg("--port=0")
+            // The browser and its helpers are in the same group.
+            .process_group(0)
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
@@ -64,29 +69,30 @@ impl Browser {
         let address = format!("http://127.0.0.1:{}", port.unwrap());
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let profile = tempfile::tempdir().unwrap();
         let wanted = json!({
             "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"},
             "goog:chromeOptions": {
                 "binary": "/usr/bin/chromium",
                 // Tests may run as root and in containers with little shared memory.
-                "args": ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--hide-scrollbars", "--disable-background-networking"],
+                "args": ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--hide-scrollbars", "--disable-background-networking", format!("--user-data-dir={}", profile.path().display())],
             },
         });
         let client = runtime.block_on(async {
             let mut builder = ClientBuilder::new(hyper_util::client::legacy::connect::HttpConnector::new());
             builder.capabilities(wanted.as_object().unwrap().clone()).connect(&address).await.unwrap()
         });
-        let browser = Self { runtime, client: Some(client), driver, base: base.to_owned() };
+        let browser = Self { runtime, client, driver, _profile: profile, base: base.to_owned() };
         browser.view(1280, false);
+        // A new browser opens a page of its own.
+        browser.open("about:blank");
+        browser.requested();
+        browser.complaints();
         browser
     }
 
-    fn client(&self) -> &Client {
-        self.client.as_ref().unwrap()
-    }
-
     fn own(&self, path: &'static str, body: Value) -> Value {
-        self.runtime.block_on(self.client().issue_cmd(Own { path, body })).unwrap()
+        self.runtime.block_on(self.client.issue_cmd(Own { path, body })).unwrap()
     }
 
     fn devtools(&self, command: &str, parameters: &Value) -> Value {
@@ -106,22 +112,22 @@ impl Browser {
     pub(crate) fn open(&self, address: &str) {
         let address =
             if address.starts_with('/') { format!("{}{address}", self.base) } else { address.to_owned() };
-        self.runtime.block_on(self.client().goto(&address)).unwrap();
+        self.runtime.block_on(self.client.goto(&address)).unwrap();
     }
 
     /// The path and query of the page.
     pub(crate) fn place(&self) -> String {
-        let url = self.runtime.block_on(self.client().current_url()).unwrap();
+        let url = self.runtime.block_on(self.client.current_url()).unwrap();
         url.query().map_or_else(|| url.path().to_owned(), |query| format!("{}?{query}", url.path()))
     }
 
     pub(crate) fn title(&self) -> String {
-        self.runtime.block_on(self.client().title()).unwrap()
+        self.runtime.block_on(self.client.title()).unwrap()
     }
 
     /// The value of a function body in the page.
     pub(crate) fn run(&self, script: &str) -> Value {
-        self.runtime.block_on(self.client().execute(script, Vec::new())).unwrap()
+        self.runtime.block_on(self.client.execute(script, Vec::new())).unwrap()
     }
 
     /// The visible text of the first element; none without one.
@@ -139,19 +145,19 @@ impl Browser {
 
     /// Clicks on the element when it is there. One that is renewed just then is looked for again.
     pub(crate) fn click(&self, css: &str) {
-        self.act(css, || async { self.client().find(Locator::Css(css)).await?.click().await });
+        self.act(css, || async { self.client.find(Locator::Css(css)).await?.click().await });
     }
 
     /// Clicks on the link or button with this text.
     pub(crate) fn press(&self, text: &str) {
         let path = format!("//a[normalize-space()='{text}'] | //button[normalize-space()='{text}']");
-        self.act(text, || async { self.client().find(Locator::XPath(&path)).await?.click().await });
+        self.act(text, || async { self.client.find(Locator::XPath(&path)).await?.click().await });
     }
 
     /// Replaces what a field has.
     pub(crate) fn fill(&self, css: &str, text: &str) {
         self.act(css, || async {
-            let field = self.client().find(Locator::Css(css)).await?;
+            let field = self.client.find(Locator::Css(css)).await?;
             field.clear().await?;
             field.send_keys(text).await
         });
@@ -168,15 +174,15 @@ impl Browser {
     /// Sends keys to the element that has the focus.
     pub(crate) fn keys(&self, keys: &str) {
         self.runtime
-            .block_on(async { self.client().active_element().await.unwrap().send_keys(keys).await })
+            .block_on(async { self.client.active_element().await.unwrap().send_keys(keys).await })
             .unwrap();
     }
 
     /// Answers the question of the browser with yes, and returns it.
     pub(crate) fn agree(&self) -> String {
         self.runtime.block_on(async {
-            let asked = self.client().get_alert_text().await.unwrap();
-            self.client().accept_alert().await.unwrap();
+            let asked = self.client.get_alert_text().await.unwrap();
+            self.client.accept_alert().await.unwrap();
             asked
         })
     }
@@ -204,7 +210,7 @@ impl Browser {
             const told = (node) => node.html + ' ' + node.failureSummary;
             const fault = (rule) => [rule.id, rule.help, rule.nodes.slice(0, 3).map(told)];
             axe.run(document, rules).then((found) => done(found.violations.map(fault)), (error) => done([String(error)]));";
-        self.runtime.block_on(self.client().execute_async(script, Vec::new())).unwrap()
+        self.runtime.block_on(self.client.execute_async(script, Vec::new())).unwrap()
     }
 
     /// Fails if the page has such a fault, or is wider than the window.
@@ -262,10 +268,9 @@ impl Drop for Browser {
             eprintln!("the browser is at {}: {}", self.place(), self.text("main").unwrap_or_default());
             self.picture("failed");
         }
-        if let Some(client) = self.client.take() {
-            let _ = self.runtime.block_on(client.close());
-        }
-        let _ = self.driver.kill();
+        // A browser that is asked to end may take a minute.
+        let group = format!("-{}", self.driver.id());
+        let _ = Command::new("kill").args(["-KILL", "--", &group]).status();
         let _ = self.driver.wait();
     }
 }
