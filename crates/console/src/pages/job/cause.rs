@@ -26,8 +26,8 @@ fn failed(job: &Job, diagnosis: Option<&Diagnosis>) -> Markup {
         section.cause.bad aria-labelledby="cause" {
             h2 #cause { (icon(Icon::Cross)) "Why it failed" }
             @if let Some(diagnosis) = diagnosis { (first(job, diagnosis)) }
-            p.message { (job.summary.message) }
             @if let Some(attempt) = attempt { (evidence(attempt)) }
+            p { (job.summary.message) }
             p.ways {
                 a.button href=(path(&job.summary.id, "/logs?stream=err")) { "Standard error" }
                 a.button href=(path(&job.summary.id, "/logs")) { "Standard output" }

@@ -122,7 +122,7 @@ fn row(now: Moment, job: &Job, task: &Task) -> Markup {
             th scope="row" { a href=(logs) { (task.task) } }
             td { (badge(&task.status)) }
             td { @for (name, value) in &task.parameters { (parameter(name, value)) " " } }
-            td { @if let Some(message) = &task.message { (message) } }
+            td.words { @if let Some(message) = &task.message { div title=(message.plain()) { (message) } } }
             td.number { @if let Some(code) = task.exit_code { (code) } }
             td.number { @if let Some(attempt) = task.attempt { (attempt) } }
             td { @if let Some(id) = &task.slurm_job_id { code { (id) } } }

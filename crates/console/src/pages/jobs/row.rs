@@ -14,6 +14,11 @@ pub(crate) fn short_id(id: &str) -> &str {
     id.len().checked_sub(8).and_then(|start| id.get(start..)).unwrap_or(id)
 }
 
+/// Whether its owner has given it a name.
+fn is_named(job: &JobSummary) -> bool {
+    job.name.as_ref().is_some_and(|name| !name.raw().trim().is_empty()) || job.network_arch.is_some()
+}
+
 /// What a job is called.
 pub(crate) fn title(job: &JobSummary) -> Text {
     match (&job.name, &job.network_arch, &job.action) {
@@ -87,7 +92,7 @@ fn row(now: Moment, with_owner: bool, job: &JobSummary) -> Markup {
             }
             th.name scope="row" {
                 a href={ (ROOT) "/jobs/" (job.id) } { (name) }
-                span.id { (short_id(&job.id)) }
+                @if is_named(job) { span.id { (short_id(&job.id)) } } @else { " " }
                 @for (key, value) in job.labels.iter().take(3) { a.label href=(only("label", &format!("{}:{}", key.raw(), value.raw()))) { (key) ":" (value) } }
             }
             td data-name="Status" {

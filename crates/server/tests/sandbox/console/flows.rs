@@ -94,6 +94,38 @@ fn the_list_of_jobs_lives_until_it_is_paused() {
 }
 
 #[test]
+fn the_list_is_searched_while_the_text_is_written() {
+    let service = service();
+    let token = token(&service, "ann", "read,write");
+    for name in ["resnet", "segformer"] {
+        let mut job = command("true");
+        job["name"] = name.into();
+        job["labels"] = json!({"team": "vision"});
+        submit(&service, &token, &job);
+    }
+    let browser = visitor(&service, &token);
+    mark(&browser);
+    browser.sees(".facet[href*='status=Done'] .number", "2");
+    browser.fill("#q", "SEG");
+    browser.sees(".chosen", "SEG");
+    let rows = || browser.text("table.jobs tbody").unwrap();
+    assert!(rows().contains("segformer") && !rows().contains("resnet"), "{}", rows());
+    assert_eq!(browser.place(), "/ui/jobs?q=SEG");
+    browser.keys("x");
+    browser.sees(".empty", "No job matches");
+    assert_eq!(
+        browser.run("return document.activeElement.value"),
+        json!("SEGx"),
+        "the field keeps its text and the focus"
+    );
+    assert_marked(&browser);
+    browser.press("Show all jobs");
+    browser.press("team:vision");
+    browser.sees(".chosen", "label: team:vision");
+    browser.finish(&[]);
+}
+
+#[test]
 fn a_log_with_bars_and_colours_is_read_while_it_grows() {
     let service = service();
     let token = token(&service, "ann", "read,write");
