@@ -121,7 +121,7 @@ async fn one_of_several_values_has_to_match_and_texts_are_found_in_names_labels_
     assert_eq!(found("partition=polar&partition=polar3").await, [one.clone(), two.clone()]);
     assert_eq!(found("partition=polar4").await, [two.clone(), three.clone()]);
     assert_eq!(found("owner=local").await, all);
-    assert!(found("owner=elsewhere").await.is_empty() && found("rule=cuda-oom").await.is_empty());
+    assert!(found("owner=elsewhere").await.is_empty() && found("rule=cuda-out-of-memory").await.is_empty());
     assert_eq!(found("q=llama").await, std::slice::from_ref(&one));
     assert_eq!(found("q=100%25").await, std::slice::from_ref(&one), "a percent sign is itself");
     assert_eq!(found("q=eval_").await, std::slice::from_ref(&two), "and so is an underscore");
