@@ -152,8 +152,11 @@ const BOUNDS: &[(&[&str], &[&str], Bound)] = &[
 ];
 
 /// The limits of repeatable parameters, by name.
-const PARAMETERS: &[(&str, Bound)] =
-    &[("cluster", Texts(CLUSTER, 64)), ("label", Texts(LABEL, LONGEST_LABEL))];
+const PARAMETERS: &[(&str, Bound)] = &[
+    ("cluster", Texts(CLUSTER, 64)),
+    ("partition", Texts(PARTITION, 64)),
+    ("label", Texts(LABEL, LONGEST_LABEL)),
+];
 
 /// A key, a colon and a value.
 const LONGEST_LABEL: usize = 1001;
