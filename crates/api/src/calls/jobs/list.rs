@@ -165,7 +165,8 @@ fn labels(parameters: &Parameters) -> Result<Vec<(String, String)>, Problem> {
         let Some((key, value)) = text.split_once(':') else {
             return Err(Problem::parameter("label", "invalid", "must be `key:value`"));
         };
-        if key.parse::<Label>().is_err() || value.parse::<Label>().is_err() {
+        let is_value = value.chars().count() <= 500 && !value.contains('\0');
+        if key.parse::<Label>().is_err() || !is_value {
             return Err(Problem::parameter("label", "invalid", "no label can be so: see `labels` of a job"));
         }
         if labels.iter().any(|(known, other)| known == key && other != value) {

@@ -44,8 +44,8 @@ pub(super) const WORD: &str = "^[A-Za-z0-9][A-Za-z0-9._-]*$";
 pub(super) const COMPONENT: &str = "^[a-z][a-z0-9_-]*$";
 /// `domain::text::Label`: a display text.
 pub(super) const PLAIN: &str = r"^[^\u0000-\u001f\u007f-\u009f]+$";
-/// A label filter.
-pub(super) const LABEL: &str = ":";
+/// A label filter: a key, a colon and a value.
+pub(super) const LABEL: &str = r"^[^\u0000-\u001f\u007f-\u009f:]{1,500}:[^\u0000]{0,500}$";
 /// Without control characters, and not blank.
 pub(super) const ONE_LINE: &str =
     r"^[^\u0000-\u001f\u007f-\u009f]*[^\s\u0000-\u001f\u007f-\u009f][^\u0000-\u001f\u007f-\u009f]*$";
