@@ -3,9 +3,9 @@
 
 use libfuzzer_sys::fuzz_target;
 use remote::{
-    AttemptKey, Cancel, CheckImages, Checkpoints, Conclude, Concluding, Locate, LogFrom, LogQuestion,
-    Preflight, Purge, RawOutput, ReadLogs, RemoteCommand, Remove, Requeued, Sought, StagedSecret, Subject,
-    Submission, SubmitBatch,
+    Allocations, AttemptKey, Cancel, CheckImages, Checkpoints, Conclude, Concluding, Locate, LogFrom,
+    LogQuestion, Preflight, Purge, RawOutput, ReadLogs, RemoteCommand, Remove, Requeued, Sought,
+    StagedSecret, Subject, Submission, SubmitBatch,
 };
 use slurm::{RemotePath, SlurmJobId};
 
@@ -85,7 +85,10 @@ fuzz_target!(|input: &[u8]| {
             let files = vec![StagedSecret { job: Default::default(), state_dir: path(), path: path() }];
             drop(Remove { files, close: vec![path()] }.parse(&raw));
         }
-        7 => drop(Requeued { jobs: vec![(id(), key())] }.parse(&raw)),
+        7 => {
+            drop(Requeued { jobs: vec![(id(), key())] }.parse(&raw));
+            drop(Allocations { jobs: vec![(id(), key())] }.parse(&raw));
+        }
         8 => {
             let questions = vec![
                 LogQuestion::Part {

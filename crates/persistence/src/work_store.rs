@@ -6,6 +6,7 @@
 use std::fmt::Debug;
 
 use crate::{
+    allocations::AllocationRecords,
     clusters::{partitions::PartitionTurns, rpc_budgets::RpcBudgets, stored::Incarnations},
     images::Images,
     jobs::{
@@ -31,6 +32,7 @@ pub trait WorkStore:
     + OrphanRecords
     + Images
     + PartitionTurns
+    + AllocationRecords
     + RpcBudgets
     + Incarnations
     + Clone

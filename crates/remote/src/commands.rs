@@ -5,6 +5,7 @@ macro_rules! program {
     ($($part:literal),+) => { concat!($(include_str!(concat!("../programs/", $part, ".sh"))),+) };
 }
 
+mod allocations;
 pub(crate) mod arrays;
 mod cancel;
 mod check_images;
@@ -29,6 +30,7 @@ pub(crate) mod status;
 mod submit_batch;
 mod test_only;
 
+pub use allocations::*;
 pub use arrays::*;
 pub use cancel::*;
 pub use check_images::*;

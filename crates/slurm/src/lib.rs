@@ -19,6 +19,7 @@ mod time;
 
 pub use failure::{Failure, FailureClass, classify};
 pub use job::{
+    allocation::Allocation,
     exit_code::ExitCode,
     id::SlurmJobId,
     rows::{AccountingRow, PastRun, QueueRow},

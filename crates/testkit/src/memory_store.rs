@@ -3,6 +3,7 @@
 //! It behaves as `persistence::Store`; one suite checks both (`crates/persistence/tests/conformance`). A call holds one lock, as
 //! the real store uses one statement, so it happens at one moment.
 
+mod allocations;
 mod due;
 mod images;
 mod incarnations;
@@ -28,9 +29,11 @@ use std::{
 use chrono::TimeDelta;
 use domain::{CachedImage, Clock, ClusterName, Job, JobId, RpcTokens, Timestamp};
 use persistence::{DueNotice, DueNotices, JobEvent, Lane, StoreError, WorkStore};
-use slurm::RemotePath;
+use slurm::{JobName, RemotePath};
 use uuid::Uuid;
 
+use allocations::AccountRow;
+use allocations::Allocated;
 use partitions::PartitionsRow;
 use polls::PollRow;
 use row::JobRow;
@@ -53,6 +56,8 @@ struct Tables {
     partitions: BTreeMap<ClusterName, PartitionsRow>,
     incarnations: BTreeMap<ClusterName, i64>,
     budgets: BTreeMap<ClusterName, (RpcTokens, i64)>,
+    accounts: BTreeMap<JobName, AccountRow>,
+    allocations: Allocated,
     listeners: Vec<Arc<Mutex<Inbox>>>,
     refused: Vec<String>,
     turns: Vec<Turn>,

@@ -5,6 +5,7 @@
 //! command through a [`ClusterLink`], and records the result under the lease's token. It has no retry logic: a job that is
 //! still due is taken again.
 
+mod allocations;
 mod cluster_runtime;
 mod keep_alive;
 mod link;

@@ -24,13 +24,17 @@ const TRY_AGAIN: Duration = Duration::from_mins(1);
 const LONGEST_NAP: Duration = Duration::from_mins(1);
 
 impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
-    /// Reads the partitions of one cluster when they are due, one worker at a time.
+    /// Reads the partitions of one cluster when they are due, one worker at a time, and what its jobs held.
     pub(crate) async fn learn(self: Arc<Self>, runtime: Arc<Runtime<L>>, stop: CancellationToken) {
         let name = partitions_name(&runtime);
         while !stop.is_cancelled() {
             self.beat(&runtime, &name);
             let learned = self.learn_if_due(&runtime).await;
             if or_pause("reading partitions", learned, &stop).await.is_none() {
+                continue;
+            }
+            let accounted = self.account(&runtime).await;
+            if or_pause("reading allocations", accounted, &stop).await.is_none_or(|jobs| jobs > 0) {
                 continue;
             }
             let due = self.store.next_partitions_in(&runtime.target.cluster.name).await.ok().flatten();

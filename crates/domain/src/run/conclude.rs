@@ -244,13 +244,12 @@ fn patience(run: &Run, task: &Task<'_>, found: &Findings<'_>, graces: &Graces) -
     }
 }
 
-/// Whether the infrastructure may be at fault. It is not for a time limit, a cancellation, or a job that is lost without
+/// Whether the infrastructure may be at fault. It is not for a real time limit, a cancellation, or a job that is lost without
 /// a trace.
 fn may_be_retried(run: &Run, found: &Findings<'_>) -> bool {
     match run.state {
-        Some(SlurmState::Timeout | SlurmState::Cancelled | SlurmState::Revoked | SlurmState::Preempted) => {
-            false
-        }
+        Some(SlurmState::Timeout) => was_preempted(found),
+        Some(SlurmState::Cancelled | SlurmState::Revoked | SlurmState::Preempted) => false,
         Some(_) => true,
         // Slurm has forgotten the job. Its exit record says that it failed; or it never started, and cannot start now.
         None => run.exit.is_some() || no_run_began(found),
@@ -277,6 +276,7 @@ fn diagnosis(job: &Job, task: &Task<'_>, found: &Findings<'_>) -> Option<Diagnos
             Some(_) => found.readable && !has_begun(run, task, found.markers),
             None => no_run_began(found),
         },
+        was_preempted: was_preempted(found),
         terminated: exit.is_some_and(|exit| exit.code == ENDED_BY_TERM),
         has_exit_record: exit.is_some(),
         // An earlier run of the attempt has written to the same logs.
@@ -288,6 +288,14 @@ fn diagnosis(job: &Job, task: &Task<'_>, found: &Findings<'_>) -> Option<Diagnos
         service_failed: exit.is_some() && found.ended_with.is_some_and(|ended| ended.is_service),
         image: ImageSource::of(job, task.attempt, &logs),
     })
+}
+
+/// Whether the last word of slurmstepd in the log is that it ended the job for one of higher priority. At a time limit it says that.
+fn was_preempted(found: &Findings<'_>) -> bool {
+    let log = String::from_utf8_lossy(found.err_tail);
+    let last =
+        log.lines().rfind(|line| line.contains(": error: *** JOB ") && line.contains(" CANCELLED AT "));
+    last.is_some_and(|line| line.contains(" DUE TO PREEMPTION"))
 }
 
 /// Whether no Slurm job has ever begun to run the attempt. The lookup that found no marker files has also claimed the

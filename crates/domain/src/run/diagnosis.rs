@@ -60,6 +60,8 @@ pub(crate) struct Evidence<'a> {
     pub began: bool,
     /// Its script has not left its start marker in the job's directory, which is readable.
     pub never_started: bool,
+    /// Whether Slurm has last ended its processes for a job of higher priority, as its log says.
+    pub was_preempted: bool,
     /// Its exit record says that SIGTERM ended it.
     pub terminated: bool,
     /// Its script has left its exit record.
@@ -140,6 +142,11 @@ fn by_exit(evidence: &Evidence<'_>) -> Option<Diagnosis> {
         (Some(SlurmState::Failed), _) if evidence.never_started => (
             "never-began",
             "its script was ended before it started, or could not write to its directory on the cluster",
+        ),
+        // A controller that was killed just after it had requeued a job shows it as running, without nodes, until its time limit.
+        (Some(SlurmState::Timeout), _) if evidence.was_preempted => (
+            "lost-requeue",
+            "Slurm took the job's nodes for a job of higher priority, and then lost that it had requeued it",
         ),
         // The script handles SIGTERM before it starts a program, and then leaves its exit record.
         (Some(SlurmState::Failed), Some(ExitCode { code: 0, signal: SIGTERM }))

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "in a test a failing unwrap is a failing test")]
 
+mod allocations;
 mod reports;
 mod signs_of_life;
 mod site;

@@ -2,7 +2,9 @@
 
 use std::fmt::Write;
 
-use remote::{Cancel, Canceled, Conclude, Concluded, Locate, Poll, RemoteCommand, Requeued, Watched};
+use remote::{
+    Allocations, Cancel, Canceled, Conclude, Concluded, Locate, Poll, RemoteCommand, Requeued, Watched,
+};
 use slurm::FailureClass;
 
 use crate::{
@@ -257,6 +259,28 @@ fn no_run_is_lost_for_want_of_room() {
     let command = Requeued { jobs };
     let roomy = site.run(&command);
     assert_eq!(roomy.len(), 300);
+    silently(&site);
+    in_any_room(&site, &command, (8..64).step_by(4), |answer| answer == roomy);
+    while_full(&site, &command, &[" sacct "], |answer| answer == roomy);
+}
+
+#[test]
+fn no_allocation_is_lost_for_want_of_room() {
+    let site = Site::new();
+    let mut rows = String::new();
+    for number in 100..400 {
+        writeln!(
+            rows,
+            "{number}\u{1f}COMPLETED\u{1f}1700000000\u{1f}9\u{1f}gpu\u{1f}gres/gpu=1\u{1f}job-{number}"
+        )
+        .unwrap();
+    }
+    site.write("runs", rows);
+    site.program("sacct", "cat \"$SITE/runs\"");
+    let jobs = (100..400).map(|number| (id(number), key(&format!("job-{number}")))).collect();
+    let command = Allocations { jobs };
+    let roomy = site.run(&command);
+    assert!(roomy.iter().all(remote::Accounted::is_over));
     silently(&site);
     in_any_room(&site, &command, (8..64).step_by(4), |answer| answer == roomy);
     while_full(&site, &command, &[" sacct "], |answer| answer == roomy);

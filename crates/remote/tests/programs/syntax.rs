@@ -6,8 +6,8 @@ use std::{
 };
 
 use remote::{
-    Cancel, CheckImages, Checkpoints, Conclude, Exclude, Locate, NodeHealth, Partitions, Poll, Purge,
-    ReadLogs, RemoteCommand, Remove, Requeued, SubmitBatch, TestOnly,
+    Allocations, Cancel, CheckImages, Checkpoints, Conclude, Exclude, Locate, NodeHealth, Partitions, Poll,
+    Purge, ReadLogs, RemoteCommand, Remove, Requeued, SubmitBatch, TestOnly,
 };
 
 fn programs() -> Vec<&'static str> {
@@ -30,6 +30,7 @@ fn programs() -> Vec<&'static str> {
         NodeHealth::default().render().program,
         Purge::default().render().program,
         Requeued::default().render().program,
+        Allocations::default().render().program,
         ReadLogs { questions: vec![] }.render().program,
     ]
 }

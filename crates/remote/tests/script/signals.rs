@@ -1,7 +1,7 @@
 //! Signals that come to every process of a script, as Slurm sends them.
 
 use std::{
-    os::unix::process::CommandExt,
+    os::unix::{fs::PermissionsExt, process::CommandExt},
     process::{Command, Stdio},
     sync::mpsc,
     thread,
@@ -69,4 +69,23 @@ fn ends_with(code: i32, text: &str) {
         Command::new("kill").args(["-KILL", &id]).status().unwrap();
     }
     assert_eq!(end, Ok(Some(code)), "the script still waits for its program");
+}
+
+/// Slurm sends a warning up to a minute early: to a job with a short time limit together with its start.
+#[test]
+fn a_warning_that_comes_before_the_start_is_marked_ends_no_job() {
+    let node = Node::new();
+    let wait = "#!/bin/bash\ntouch \"$SITE/asks\"\nuntil [ -e \"$SITE/warned\" ]; do read -r -t 0.01 <> <(:); done\nexec /usr/bin/find \"$@\"\n";
+    std::fs::write(node.file("bin/find"), wait.replace("$SITE", node.file("").to_str().unwrap())).unwrap();
+    std::fs::set_permissions(node.file("bin/find"), PermissionsExt::from_mode(0o755)).unwrap();
+    let script = node.script(&["bash", "-c", "trap 'echo heard >&2' USR1; sleep 0.2 & wait; wait"]);
+    let mut command = node.command(&script, 42, 0);
+    let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    node.wait_for("asks");
+    assert!(Command::new("kill").args(["-USR1", &child.id().to_string()]).status().unwrap().success());
+    std::fs::write(node.file("warned"), "").unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(node.words("state/exit")[..3], ["42", "0", "0"]);
+    assert_eq!(node.words("state/warned")[..2], ["42", "0"]);
 }

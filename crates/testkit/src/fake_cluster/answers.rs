@@ -3,10 +3,11 @@
 use std::collections::{HashMap, HashSet};
 
 use remote::{
-    Cancel, Canceled, CheckImages, Checkpoints, Conclude, Concluded, Concluding, EarlierRun, Exclude,
-    Excluded, ImageFile, Locate, LocateAnswer, Located, Markers, NodeHealth, NodeHealthAnswer, PartFound,
-    Partitions, PartitionsAnswer, Poll, PollAnswer, Purge, Purged, RemoteCommand, Remove, Removed, Requeued,
-    STATUS_OVERLAP, SacctOutcome, SqueueOutcome, StatusChunk, SubmitAnswer, SubmitBatch,
+    Accounted, Allocations, Cancel, Canceled, CheckImages, Checkpoints, Conclude, Concluded, Concluding,
+    EarlierRun, Exclude, Excluded, ImageFile, Locate, LocateAnswer, Located, Markers, NodeHealth,
+    NodeHealthAnswer, PartFound, Partitions, PartitionsAnswer, Poll, PollAnswer, Purge, Purged,
+    RemoteCommand, Remove, Removed, Requeued, STATUS_OVERLAP, SacctOutcome, SqueueOutcome, StatusChunk,
+    SubmitAnswer, SubmitBatch,
 };
 use slurm::{
     AccountingRow, Failure, FailureClass, NodeName, PartitionInfo, QueueRow, RemotePath, SlurmJobId,
@@ -31,6 +32,9 @@ impl FakeCluster {
             .or_else(|| answer_to(command, |one: &Purge| Ok(state.purge(one))))
             .or_else(|| answer_to(command, |one: &NodeHealth| Ok(state.node_health(one))))
             .or_else(|| answer_to(command, |one: &Requeued| Ok(state.requeued(one))))
+            .or_else(|| {
+                answer_to(command, |one: &Allocations| Ok(vec![Accounted::default(); one.jobs.len()]))
+            })
             .or_else(|| answer_to(command, |_: &Partitions| Ok(partitions(state.broken_nodes))))
             .or_else(|| answer_to(command, |one: &Checkpoints| Ok(vec![None; one.jobs.len()])))
             .or_else(|| answer_to(command, |one: &Exclude| Ok(state.exclude(one))));

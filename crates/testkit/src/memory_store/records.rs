@@ -71,7 +71,7 @@ impl Purges for MemoryStore {
             let ours =
                 |row: &JobRow| row.job.desired == DesiredState::Delete && is_held(row.held, lease.token, now);
             if tables.jobs.get(id).is_some_and(ours) {
-                tables.delete(*id);
+                tables.delete(*id, now);
             }
         }
         Ok(())

@@ -117,7 +117,7 @@ impl MemoryStore {
                 None => Requested::NoJob,
                 Some(job) if job.phase != Phase::Ended => Requested::Stays(job),
                 Some(job) => {
-                    tables.delete(id);
+                    tables.delete(id, now);
                     tables.wake(&job.cluster, Some(Lane::of(job.phase)));
                     Requested::Taken(job)
                 }
@@ -163,7 +163,8 @@ impl Tables {
         self.jobs.get(&id).filter(|row| row.job.desired != DesiredState::Delete).map(JobRow::current)
     }
 
-    pub(super) fn delete(&mut self, id: JobId) {
+    pub(super) fn delete(&mut self, id: JobId, now: Timestamp) {
+        self.note_unaccounted(now);
         self.jobs.remove(&id);
         self.deleted.insert(id);
     }

@@ -15,11 +15,11 @@ use std::{
 
 use domain::{CachedImage, ClusterName, FileFault, Job, JobId, NeededJob, Secrets, Timestamp, Transition};
 use persistence::{
-    DueJobs, ImageRecord, ImageRequest, Images, KnownPartitions, Lane, Lease, LeaseTerms, Needs,
-    PartitionTurns, PurgeTarget, Purges, StepRecords, StoreError, Wait, WorkStore,
+    AllocationRecords, DueJobs, ImageRecord, ImageRequest, Images, KnownPartitions, Lane, Lease, LeaseTerms,
+    Needs, PartitionTurns, PurgeTarget, Purges, StepRecords, StoreError, Wait, WorkStore,
 };
-use remote::{PartitionsAnswer, RemoteCommand};
-use slurm::RemotePath;
+use remote::{Accounted, AttemptKey, PartitionsAnswer, RemoteCommand};
+use slurm::{RemotePath, SlurmJobId};
 use uuid::Uuid;
 
 use crate::{ClusterLink, LinkError};
@@ -252,6 +252,27 @@ impl<S: WorkStore, G: Gate> PartitionTurns for GatedStore<S, G> {
 
     async fn next_partitions_in(&self, cluster: &ClusterName) -> Result<Option<Duration>, StoreError> {
         self.gate.pass("next_partitions_in", self.store.next_partitions_in(cluster)).await
+    }
+}
+
+impl<S: WorkStore, G: Gate> AllocationRecords for GatedStore<S, G> {
+    async fn take_unaccounted(
+        &self,
+        cluster: &ClusterName,
+        most: u32,
+        patience: Duration,
+    ) -> Result<Vec<(SlurmJobId, AttemptKey)>, StoreError> {
+        self.gate.pass("take_unaccounted", self.store.take_unaccounted(cluster, most, patience)).await
+    }
+
+    async fn record_allocations(
+        &self,
+        cluster: &ClusterName,
+        jobs: &[(SlurmJobId, AttemptKey)],
+        told: &[Accounted],
+        again: Duration,
+    ) -> Result<(), StoreError> {
+        self.gate.pass("record_allocations", self.store.record_allocations(cluster, jobs, told, again)).await
     }
 }
 

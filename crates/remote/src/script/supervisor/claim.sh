@@ -1,5 +1,9 @@
 
 # The supervisor: the same text for every job.
+# At once: a warning may come together with the job, because Slurm sends it up to a minute early, and it ends what has no trap.
+_tao_seen=0 _tao_near=0
+trap '_tao_seen=1 _tao_near=1' USR1
+trap _tao_seen=1 USR2
 # Markers name their writer by the id that sbatch returned: that of the array, for each of its tasks.
 readonly _tao_id=${SLURM_JOB_ID:?} _tao_holder=${SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID} _tao_restart=${SLURM_RESTART_COUNT:-0}
 # Slurm's commands take the last task for its whole array if they are given its id.

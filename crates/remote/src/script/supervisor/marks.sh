@@ -5,7 +5,7 @@
 _tao_names=() _tao_starts=() _tao_nodes=() _tao_limits=() _tao_from=() _tao_lengths=() _tao_words=()
 _tao_serves=() _tao_begins=() _tao_programs=() _tao_told=() _tao_over=() _tao_tolerated=() _tao_late=0
 _tao_watches=0 _tao_steps=0 _tao_code=0 _tao_cause='' _tao_ends=''
-_tao_seen=0 _tao_near=0 _tao_warned=0 _tao_limited=0 _tao_ended=0 _tao_no_record=0 _tao_asked='' _tao_press_at=0 _tao_kill_from=0
+_tao_warned=0 _tao_limited=0 _tao_ended=0 _tao_no_record=0 _tao_asked='' _tao_press_at=0 _tao_kill_from=0
 _tao_now() { printf '%(%s)T' -1; }
 _tao_began=$(_tao_now) _tao_time=$_tao_began
 # The size of the log from earlier runs.
@@ -60,5 +60,3 @@ trap _tao_finish EXIT
 trap '_tao_on_end 129' HUP
 trap '_tao_on_end 130' INT
 trap '_tao_on_end 143' TERM
-trap '_tao_seen=1 _tao_near=1' USR1
-trap _tao_seen=1 USR2

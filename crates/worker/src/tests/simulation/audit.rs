@@ -9,7 +9,7 @@ use domain::{
     TaskStatus,
 };
 use persistence::JobEvent;
-use slurm::SlurmState;
+use slurm::{Allocation, SlurmState};
 use testkit::{LivingCluster, MemoryStore, TrueJob, Truth, Turn, Word};
 
 use super::callers::{Sent, Wish};
@@ -20,6 +20,7 @@ pub(super) fn audit(store: &MemoryStore, site: &LivingCluster, sent_jobs: &[Sent
     found.extend(store.refused().into_iter().map(|broken| format!("the database would refuse {broken}")));
     site.truth(|truth| found.extend(submitted_twice(truth)));
     found.extend(late_words(&store.turns()));
+    found.extend(allocations(store, site));
     let stored: BTreeMap<JobId, Job> = store.all_jobs().into_iter().map(|job| (job.id, job)).collect();
     site.truth(|truth| found.extend(conversions(&stored, truth)));
     for sent in sent_jobs {
@@ -79,6 +80,18 @@ fn left_in_slurm(job: &Job, truth: &Truth) -> Option<String> {
     let left = own.find(|one| one.state.is_none() && !truth.is_beyond_bound(&one.name));
     left.filter(|_| job.phase == Phase::Ended)
         .map(|left| format!("it has ended, and Slurm still has {}", left.name))
+}
+
+/// Of Slurm jobs whose runs are said to be all known, each run that accounting had told by then is stored as it was.
+fn allocations(store: &MemoryStore, site: &LivingCluster) -> Vec<String> {
+    let (stored, found) = store.allocations();
+    let told = found.iter().flat_map(|(name, at)| site.allocated(name, *at));
+    let held = told.filter(|run| run.elapsed > 0);
+    let differs =
+        |run: &Allocation| run.start.and_then(|start| stored.get(&(run.id, start))) != Some(&run.elapsed);
+    held.filter(differs)
+        .map(|run| format!("the store lacks an allocation, or has another: {run:?}"))
+        .collect()
 }
 
 /// The jobs that convert images have ended, and each is told as it ended.

@@ -32,7 +32,7 @@ pub(super) struct History {
 /// Longer than the longest wait that the service allows itself after the last fault.
 const PATIENCE: Duration = Duration::from_hours(3);
 /// After everything has come to its end, nothing may change any more.
-const QUIET: Duration = Duration::from_secs(90);
+const QUIET: Duration = Duration::from_mins(3);
 
 pub(super) async fn live(seed: u64, traced: bool) -> History {
     let mut dice = Dice::new(seed ^ 0x00c0_ffee);
@@ -87,6 +87,7 @@ pub(super) async fn live(seed: u64, traced: bool) -> History {
     tasks.abort_all();
     let (trace, mut counts) = world.told();
     *counts.entry("jobs".to_owned()).or_default() += callers.sent().len() as u64;
+    *counts.entry("allocations".to_owned()).or_default() += store.allocations().0.len() as u64;
     site.truth(|truth| {
         *counts.entry("Slurm jobs".to_owned()).or_default() += truth.jobs.len() as u64;
         for (ending, count) in &truth.endings {

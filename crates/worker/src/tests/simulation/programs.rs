@@ -7,9 +7,9 @@ use std::{
 };
 
 use remote::{
-    Cancel, CheckImages, Checkpoints, Conclude, Exclude, Excluded, How, Locate, LocateAnswer, Located,
-    NodeHealth, NodeHealthAnswer, Partitions, Poll, PollAnswer, Purge, RemoteCommand, Remove, Requeued,
-    SacctOutcome, SqueueOutcome, Submission, SubmitAnswer, SubmitBatch,
+    Allocations, Cancel, CheckImages, Checkpoints, Conclude, Exclude, Excluded, How, Locate, LocateAnswer,
+    Located, NodeHealth, NodeHealthAnswer, Partitions, Poll, PollAnswer, Purge, RemoteCommand, Remove,
+    Requeued, SacctOutcome, SqueueOutcome, Submission, SubmitAnswer, SubmitBatch,
 };
 use slurm::{Failure, FailureClass, QueueRow, SlurmJobId, SlurmState};
 use testkit::{Accepting, LivingCluster, answer_to, partitions};
@@ -77,6 +77,12 @@ impl FarSide {
             .or_else(|| answer_to(command, |one: &Checkpoints| Ok(vec![None; one.jobs.len()])))
             .or_else(|| {
                 answer_to(command, |one: &Exclude| Ok(Excluded { failed: vec![None; one.jobs.len()] }))
+            })
+            .or_else(|| {
+                answer_to(command, |one: &Allocations| {
+                    let why = "sacct does not answer".to_owned();
+                    cluster.allocations(one).ok_or(LinkError::NotSent { why })
+                })
             })
             .or_else(|| {
                 answer_to(command, |one: &Requeued| {

@@ -1,0 +1,111 @@
+//! What Slurm accounts for.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use chrono::TimeDelta;
+use domain::{ClusterName, Phase, Timestamp};
+use persistence::{AllocationRecords, StoreError};
+use remote::{Accounted, AttemptKey};
+use slurm::{JobName, SlurmJobId};
+
+use super::{MemoryStore, Tables, after};
+
+/// A Slurm job and what accounting told about it.
+#[derive(Debug)]
+pub(super) struct AccountRow {
+    cluster: ClusterName,
+    id: SlurmJobId,
+    key: AttemptKey,
+    ask_at: Timestamp,
+    asked_since: Option<Timestamp>,
+    found_at: Option<Timestamp>,
+    settled: bool,
+}
+
+/// The allocations of a Slurm job by its id and their start, in seconds since 1970; each with its seconds.
+pub(super) type Allocated = BTreeMap<(SlurmJobId, i64), u64>;
+
+impl MemoryStore {
+    /// The allocations that are stored. Of a Slurm job whose runs have all ended, also when that was found.
+    pub fn allocations(&self) -> (Allocated, BTreeMap<JobName, Timestamp>) {
+        let tables = self.tables();
+        let found = |(name, row): (&JobName, &AccountRow)| Some((name.clone(), row.found_at?));
+        (tables.allocations.clone(), tables.accounts.iter().filter_map(found).collect())
+    }
+}
+
+impl Tables {
+    /// Notes the Slurm jobs that are not noted yet. A trigger does this in the real store.
+    pub(super) fn note_unaccounted(&mut self, now: Timestamp) {
+        for (id, row) in &self.jobs {
+            for attempt in row.attempts.values() {
+                let Some(slurm_id) = attempt.slurm_id else { continue };
+                self.accounts.entry(attempt.token.clone()).or_insert_with(|| AccountRow {
+                    cluster: row.job.cluster.clone(),
+                    id: slurm_id,
+                    key: attempt.key(*id),
+                    ask_at: now,
+                    asked_since: None,
+                    found_at: None,
+                    settled: false,
+                });
+            }
+        }
+    }
+
+    /// The Slurm jobs of attempts that have not been concluded.
+    fn open_names(&self) -> Vec<JobName> {
+        let jobs = self.jobs.values().filter(|row| row.job.phase != Phase::Ended);
+        let open = jobs.flat_map(|row| row.attempts.values()).filter(|attempt| attempt.is_open());
+        open.map(|attempt| attempt.token.clone()).collect()
+    }
+}
+
+impl AllocationRecords for MemoryStore {
+    async fn take_unaccounted(
+        &self,
+        cluster: &ClusterName,
+        most: u32,
+        patience: Duration,
+    ) -> Result<Vec<(SlurmJobId, AttemptKey)>, StoreError> {
+        let now = self.now();
+        let mut tables = self.tables();
+        tables.note_unaccounted(now);
+        let open = tables.open_names();
+        let due = tables.accounts.iter_mut().filter(|(name, row)| {
+            row.cluster == *cluster && !row.settled && row.ask_at <= now && !open.contains(name)
+        });
+        let take = |(_, row): (&JobName, &mut AccountRow)| {
+            row.ask_at = after(now, patience);
+            row.asked_since.get_or_insert(now);
+            (row.id, row.key.clone())
+        };
+        Ok(due.take(usize::try_from(most).unwrap_or(usize::MAX)).map(take).collect())
+    }
+
+    async fn record_allocations(
+        &self,
+        _: &ClusterName,
+        jobs: &[(SlurmJobId, AttemptKey)],
+        told: &[Accounted],
+        again: Duration,
+    ) -> Result<(), StoreError> {
+        let now = self.now();
+        let mut tables = self.tables();
+        for ((_, key), told) in jobs.iter().zip(told) {
+            for run in told.runs.iter().filter(|run| run.is_over() && run.elapsed > 0) {
+                if let Some(start) = run.start {
+                    tables.allocations.insert((run.id, start), run.elapsed);
+                }
+            }
+            let Some(row) = tables.accounts.get_mut(&key.name) else { continue };
+            let over = told.is_over();
+            row.settled |= over && row.found_at.is_some();
+            row.found_at = over.then_some(now);
+            let since = now - row.asked_since.unwrap_or(now);
+            let wait = since.clamp(TimeDelta::seconds(15), TimeDelta::hours(1));
+            row.ask_at = if over { after(now, again) } else { now + wait };
+        }
+        Ok(())
+    }
+}

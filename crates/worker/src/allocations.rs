@@ -1,0 +1,38 @@
+//! What the jobs of a cluster held: read from accounting when they have ended.
+
+use std::time::Duration;
+
+use persistence::WorkStore;
+use remote::Allocations;
+
+use crate::{Result, cluster_runtime::Runtime, link::cluster_link::ClusterLink, worker::Worker};
+
+/// The most Slurm jobs in one question.
+const AT_ONCE: u32 = 200;
+/// Longer than the command can take: after this, another worker asks about the jobs of one that died.
+const PATIENCE: Duration = Duration::from_mins(2);
+/// When a job that is over is asked about once more: accounting may have told its last run too late.
+const ONCE_MORE: Duration = Duration::from_hours(1);
+
+impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
+    /// Asks accounting about Slurm jobs that have ended. Returns how many.
+    pub(crate) async fn account(&self, runtime: &Runtime<L>) -> Result<usize> {
+        let cluster = &runtime.target.cluster.name;
+        let jobs = self.store.take_unaccounted(cluster, AT_ONCE, PATIENCE).await?;
+        if jobs.is_empty() || !self.is_still_meant(runtime).await? {
+            return Ok(0);
+        }
+        let question = Allocations { jobs };
+        // Without an answer they are asked about again.
+        match runtime.target.link.call(&question).await {
+            Ok(told) => {
+                self.store.record_allocations(cluster, &question.jobs, &told, ONCE_MORE).await?;
+                Ok(question.jobs.len())
+            }
+            Err(error) => {
+                tracing::debug!(cluster.name = %cluster, %error, "accounting did not tell what jobs held");
+                Ok(0)
+            }
+        }
+    }
+}
