@@ -141,3 +141,6 @@ fn rows<'a>(name: &'a JobName, told: &'a Accounted) -> impl Iterator<Item = Valu
         }))
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,121 @@
+use chrono::DateTime;
+use domain::{Phase, Secrets, Timestamp, Transition};
+use slurm::{Allocation, SlurmState};
+use sqlx::PgPool;
+use testkit::command_job;
+use uuid::Uuid;
+
+use super::*;
+use crate::{DueJobs as _, Inserted, Lane, LeaseTerms, NewJob, Sealer, StepRecords as _};
+
+const T0: Timestamp = DateTime::UNIX_EPOCH;
+const LATER: Duration = Duration::from_hours(1);
+
+fn dgx() -> ClusterName {
+    "dgx".parse().unwrap()
+}
+
+/// A store with a job that Slurm has under id 7.
+async fn with_a_job(pool: &PgPool) -> Store {
+    let store = Store::from_pool(pool.clone(), Sealer::from_key([7; 32]));
+    let new = NewJob { job: command_job(1), secrets: Secrets::default(), request_hash: [0; 32] };
+    let Inserted::Created(mut job) = store.insert_job(&new).await.unwrap() else { panic!("not created") };
+    let terms = LeaseTerms { duration: LATER, limit: 1, only_stopped: false };
+    let lease = store.acquire_due(&dgx(), Lane::Submit, Uuid::from_u128(9), terms).await.unwrap();
+    let mut attempt = job.new_attempt("/lustre/tao".parse().unwrap(), T0).unwrap();
+    attempt.slurm_id = SlurmJobId::new(7);
+    attempt.submitted_at = Some(T0);
+    job.attempt = Some(attempt);
+    job.phase = Phase::InQueue;
+    store.record_steps(&lease, &[Transition { job, due_at: None }], T0).await.unwrap();
+    store
+}
+
+async fn run(pool: &PgPool, statement: &'static str) {
+    sqlx::raw_sql(statement).execute(pool).await.unwrap();
+}
+
+async fn due(store: &Store) -> Vec<(SlurmJobId, AttemptKey)> {
+    store.take_unaccounted(&dgx(), 10, LATER).await.unwrap()
+}
+
+/// Each stored allocation: id, seconds, GPUs.
+async fn stored(pool: &PgPool) -> Vec<(i64, i64, i32)> {
+    let rows = "select slurm_job_id, elapsed, gpus from allocations where owner = 'ann' order by started_at";
+    sqlx::query_as(rows).fetch_all(pool).await.unwrap()
+}
+
+fn allocation(key: &AttemptKey, state: SlurmState, start: i64, elapsed: u64) -> Allocation {
+    Allocation {
+        id: SlurmJobId::new(7).unwrap(),
+        state,
+        start: Some(start),
+        elapsed,
+        partition: "gpu".to_owned(),
+        gpus: 2,
+        cpus: 4,
+        nodes: 1,
+        name: key.name.to_string(),
+    }
+}
+
+const CONCLUDED: &str = "update slurm_metadata set concluded_at = now(), outcome = 'done'";
+const SOON_AGAIN: &str = "update unaccounted set ask_at = now()";
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn a_slurm_job_is_asked_about_when_its_attempt_is_concluded_until_all_is_known_twice(pool: PgPool) {
+    let store = with_a_job(&pool).await;
+    run(&pool, "update unaccounted set owner = 'ann'").await;
+    assert_eq!(due(&store).await, [], "it may still run");
+    run(&pool, CONCLUDED).await;
+    let jobs = due(&store).await;
+    let [(id, key)] = &jobs[..] else { panic!("{jobs:?}") };
+    assert_eq!((id.get(), due(&store).await), (7, vec![]), "it is taken");
+
+    // The end of its second run is not known yet.
+    let first = allocation(key, SlurmState::NodeFail, 1_700_000_000, 30);
+    let running = allocation(key, SlurmState::Running, 1_700_000_100, 5);
+    let told = Accounted { runs: vec![first.clone(), running], cut: false };
+    store.record_allocations(&dgx(), &jobs, &[told], LATER).await.unwrap();
+    assert_eq!(stored(&pool).await, [(7, 30, 2)]);
+
+    // Once more with all, and once more after that.
+    let second = allocation(key, SlurmState::Completed, 1_700_000_100, 61);
+    let told = Accounted { runs: vec![first, second], cut: false };
+    for asked in [1, 0] {
+        run(&pool, SOON_AGAIN).await;
+        assert_eq!(due(&store).await.len(), 1);
+        store.record_allocations(&dgx(), &jobs, std::slice::from_ref(&told), LATER).await.unwrap();
+        assert_eq!(stored(&pool).await, [(7, 30, 2), (7, 61, 2)]);
+        let left: i64 =
+            sqlx::query_scalar("select count(*) from unaccounted").fetch_one(&pool).await.unwrap();
+        assert_eq!(left, asked);
+    }
+}
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn what_a_deleted_job_held_is_still_asked_for(pool: PgPool) {
+    let store = with_a_job(&pool).await;
+    run(&pool, "delete from jobs").await;
+    let jobs = due(&store).await;
+    let told =
+        Accounted { runs: vec![allocation(&jobs[0].1, SlurmState::Failed, 1_700_000_000, 9)], cut: false };
+    run(&pool, "update unaccounted set owner = 'ann'").await;
+    store.record_allocations(&dgx(), &jobs, &[told], LATER).await.unwrap();
+    assert_eq!(stored(&pool).await, [(7, 9, 2)]);
+}
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn a_job_that_accounting_does_not_know_is_given_up_after_a_week(pool: PgPool) {
+    let store = with_a_job(&pool).await;
+    run(&pool, CONCLUDED).await;
+    let jobs = due(&store).await;
+    let nothing = [Accounted::default()];
+    store.record_allocations(&dgx(), &jobs, &nothing, LATER).await.unwrap();
+    run(&pool, SOON_AGAIN).await;
+    assert_eq!(due(&store).await, jobs);
+    run(&pool, "update unaccounted set asked_since = now() - interval '8 days'").await;
+    store.record_allocations(&dgx(), &jobs, &nothing, LATER).await.unwrap();
+    run(&pool, SOON_AGAIN).await;
+    assert_eq!(due(&store).await, []);
+}
