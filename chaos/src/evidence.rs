@@ -123,7 +123,7 @@ impl fmt::Display for Place {
 }
 
 /// The job and the attempt of a Slurm job name, if it is ours.
-fn job_of(name: &str) -> Option<(Uuid, u32)> {
+pub(crate) fn job_of(name: &str) -> Option<(Uuid, u32)> {
     let rest = name.strip_prefix("tao-job-")?;
     let (id, more) = rest.split_at_checked(36)?;
     let attempt = if more.is_empty() { 1 } else { more.strip_prefix("-r")?.parse().ok()? };
@@ -173,7 +173,7 @@ fn accounting(sandbox: &Sandbox, ledger: &Ledger) -> anyhow::Result<HashMap<Plac
 
 /// The id of a Slurm job, or of an array with the index of a task, which is the task's number here. None for tasks that are still in
 /// one row: they have not begun.
-fn slurm_place(text: &str) -> Option<(u64, Option<u32>)> {
+pub(crate) fn slurm_place(text: &str) -> Option<(u64, Option<u32>)> {
     Some(match text.split_once('_') {
         Some((array, index)) => (array.parse().ok()?, Some(index.parse().ok()?)),
         None => (text.parse().ok()?, None),
@@ -293,6 +293,12 @@ fn exit_records(sandbox: &Sandbox, Place { id, task }: Place, reported: &Reporte
 
 impl Evidence {
     /// All evidence, to investigate a run that is not clean.
+    /// The Slurm ids of all attempts that the service reports.
+    pub(crate) fn slurm_ids(&self) -> impl Iterator<Item = u64> {
+        let reported = self.cases.iter().filter_map(|(_, case)| case.reported.as_ref());
+        reported.flat_map(|reported| &reported.attempts).filter_map(|(_, id)| *id)
+    }
+
     pub(crate) fn json(&self) -> Value {
         let case = |(id, case): &(String, Case)| json!({"id": id, "case": format!("{case:?}"), "found": format!("{:?}", case.judge())});
         json!({"jobs": self.cases.iter().map(case).collect::<Vec<_>>(), "unknown_jobs": self.unknown_jobs, "refused": self.refused})

@@ -11,6 +11,7 @@ mod audit;
 mod callers;
 mod evidence;
 mod faults;
+mod gpu_time;
 mod injector;
 mod jobs;
 mod ledger;
@@ -152,6 +153,7 @@ fn run(options: &Options) -> anyhow::Result<bool> {
     let slurm = sandbox.var("SANDBOX_SLURM")?;
     let mut report = report::Report::new(options.seed, options.duration, commit, slurm, settled, &ledger);
     report.audited = audit::audit(&evidence);
+    report.gpu_time = gpu_time::compare(&sandbox, &service, &ledger, &evidence)?;
     report.panics = service.panics();
     service.stop();
     fs::write(out.join("report.json"), serde_json::to_string_pretty(&report.json())?)?;

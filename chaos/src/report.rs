@@ -27,6 +27,7 @@ pub(crate) struct Report {
     kinds: HashMap<&'static str, usize>,
     faults: BTreeMap<String, usize>,
     pub(crate) audited: Audited,
+    pub(crate) gpu_time: Vec<String>,
     pub(crate) panics: Vec<String>,
 }
 
@@ -50,6 +51,7 @@ impl Report {
             kinds,
             faults: ledger.faults(),
             audited: Audited::default(),
+            gpu_time: Vec::new(),
             panics: Vec::new(),
         }
     }
@@ -59,13 +61,14 @@ impl Report {
     }
 
     /// The lists that must be empty.
-    fn failures(&self) -> [(&'static str, &[String]); 6] {
+    fn failures(&self) -> [(&'static str, &[String]); 7] {
         [
             ("duplicates executed", &self.audited.duplicates),
             ("lost", &self.audited.lost),
             ("wrong endings", &self.audited.wrong),
             ("stuck", &self.audited.stuck),
             ("orphans on the cluster", &self.audited.orphans),
+            ("GPU time", &self.gpu_time),
             ("panics", &self.panics),
         ]
     }
