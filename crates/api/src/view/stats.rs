@@ -127,11 +127,11 @@ fn rate(done: u64, error: u64) -> Option<f64> {
 }
 
 impl StatsView {
-    /// `starts`: when the buckets begin; empty if none were asked for.
+    /// `beginnings`: when the buckets begin; empty if none were asked for.
     pub(crate) fn new(
         (since, until): (Timestamp, Timestamp),
         is_grouped: bool,
-        starts: &[Timestamp],
+        beginnings: &[Timestamp],
         stats: JobStats,
     ) -> Self {
         let group = |(value, figures): (_, JobFigures)| GroupView { value, figures: figures.into() };
@@ -139,15 +139,15 @@ impl StatsView {
             start: *start,
             figures: stats.buckets.get(&number).copied().unwrap_or_default().into(),
         };
-        let status = |(status, jobs)| StatusCountView { status, jobs };
+        let unfinished = |(status, jobs)| StatusCountView { status, jobs };
         Self {
             since,
             until,
             totals: stats.totals.into(),
-            now: stats.unfinished.into_iter().map(status).collect(),
+            now: stats.unfinished.into_iter().map(unfinished).collect(),
             groups: is_grouped.then(|| stats.groups.into_iter().map(group).collect()),
             groups_truncated: stats.has_more_groups,
-            buckets: (!starts.is_empty()).then(|| (0..).zip(starts).map(bucket).collect()),
+            buckets: (!beginnings.is_empty()).then(|| (0..).zip(beginnings).map(bucket).collect()),
         }
     }
 }

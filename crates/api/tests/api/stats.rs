@@ -379,10 +379,8 @@ async fn the_smallest_groups_are_left_out(pool: PgPool) {
     assert_eq!(count().await, (100, json!(true), json!("000")), "of groups of the same size the first ones");
     api.job(&command(Some("100"))).await;
     assert_eq!(count().await, (100, json!(true), json!("100")));
-    sqlx::query("update jobs set labels = '{\"team\": \"099\"}' where labels ->> 'team' = '098'")
-        .execute(&api.pool)
-        .await
-        .unwrap();
+    let merged = "update jobs set labels = '{\"team\": \"099\"}' where labels ->> 'team' = '098'";
+    sqlx::raw_sql(merged).execute(&api.pool).await.unwrap();
     assert_eq!(count().await.1, json!(false), "100 groups are all of them");
 }
 

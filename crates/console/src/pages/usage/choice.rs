@@ -90,7 +90,7 @@ impl Choice {
     pub(super) fn only(&self, value: &str) -> Option<String> {
         let (name, value) = self.filter_of(value)?;
         let others = if name == "label" { self.filters.clone() } else { self.filters.clone().without(name) };
-        Some(self.address(&others.without_pair(name, &value).with(name, value), self.window, &self.group))
+        Some(address(&others.without_pair(name, &value).with(name, value), self.window, &self.group))
     }
 
     /// The list of the jobs that failed by a rule, the last one first.
@@ -103,15 +103,11 @@ impl Choice {
             .after(list)
     }
 
-    fn address(&self, filters: &Query, window: usize, group: &str) -> String {
-        filters.clone().with("window", WINDOWS[window].0).with("group_by", group).after(&path())
-    }
-
     pub(super) fn windows(&self) -> Markup {
         html! {
             nav.choice aria-label="Window" {
                 @for (place, (_, words, ..)) in WINDOWS.iter().enumerate() {
-                    a href=(self.address(&self.filters, place, &self.group)) aria-current=[(place == self.window).then_some("true")] { (words) }
+                    a href=(address(&self.filters, place, &self.group)) aria-current=[(place == self.window).then_some("true")] { (words) }
                 }
             }
         }
@@ -122,7 +118,7 @@ impl Choice {
             div.actions {
                 nav.choice aria-label="Groups" {
                     @for (name, words) in GROUPS.iter().filter(|(name, _)| is_admin || *name != "owner") {
-                        a href=(self.address(&self.filters, self.window, name)) aria-current=[(*name == self.group).then_some("true")] { "by " (words) }
+                        a href=(address(&self.filters, self.window, name)) aria-current=[(*name == self.group).then_some("true")] { "by " (words) }
                     }
                 }
                 form method="get" action=(path()) {
@@ -143,7 +139,7 @@ impl Choice {
                 ul.chosen aria-label="Filters in use" {
                     @for (name, value) in self.filters.pairs() {
                         li {
-                            a href=(self.address(&self.filters.without_pair(name, value), self.window, &self.group)) {
+                            a href=(address(&self.filters.without_pair(name, value), self.window, &self.group)) {
                                 span.unseen { "Remove the filter " }
                                 (name) ": " (Text::from(value)) span aria-hidden="true" { " ×" }
                             }
@@ -153,6 +149,11 @@ impl Choice {
             }
         }
     }
+}
+
+/// This page with another choice.
+fn address(filters: &Query, window: usize, group: &str) -> String {
+    filters.clone().with("window", WINDOWS[window].0).with("group_by", group).after(&path())
 }
 
 #[cfg(test)]
