@@ -38,7 +38,7 @@ pub use ports::{
 pub use state::{ApiState, Limits, Readiness};
 pub use watchers::feed::Feed;
 
-use calls::{callers, clusters, events, health, jobs, pipelines, tao, webhooks};
+use calls::{callers, clusters, events, health, jobs, pipelines, stats, tao, webhooks};
 use http::{layers, metrics};
 use state::App;
 
@@ -102,6 +102,7 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(pipelines::read::get_pipeline))
         .routes(routes!(pipelines::control::cancel_pipeline))
         .routes(routes!(pipelines::control::retry_pipeline))
+        .routes(routes!(stats::get_stats))
         .routes(routes!(webhooks::get_job_webhook))
         .routes(routes!(webhooks::redeliver_job_webhook))
         .routes(routes!(webhooks::list_dead_letters))

@@ -6,6 +6,7 @@ mod forgery;
 mod frame;
 mod hostile;
 mod sessions;
+mod usage;
 mod waking;
 
 pub(crate) use fake_api::{diagnosis, job, summary};

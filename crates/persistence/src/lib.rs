@@ -53,6 +53,7 @@ pub use jobs::{
     needs::Needs,
     queries::{JobVersion, Viewer},
     results::StoredResults,
+    stats::{JobFigures, JobStats, StatsBuckets, StatsFilter, StatsGroup},
     steps::StepRecords,
     tasks::{
         ended::{ConcludedTask, EndedTask, TaskRecords},

@@ -7,5 +7,6 @@ pub(crate) mod events;
 pub(crate) mod health;
 pub(crate) mod jobs;
 pub(crate) mod pipelines;
+pub(crate) mod stats;
 pub(crate) mod tao;
 pub(crate) mod webhooks;

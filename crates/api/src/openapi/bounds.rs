@@ -13,10 +13,10 @@ mod tests;
 
 use patterns::{
     CLUSTER, COMPONENT, CONSTRAINT, DURATION, EMAIL, ENV_KEY, FILE, GPU_REQUEST, GRES, GRES_NAME, GRES_TYPE,
-    HTTP, INDICES, INPUT, KEY_NAME, LABEL, LICENSES, LOGIN, MACHINE, MEMORY, MODE, MOMENT, MOUNT, MOUNTED,
-    MPI_PLUGIN, NODES, NOT_BLANK, NOT_EMPTY, ONE_LINE, OPTION_NAME, OPTION_TEXT, PAGE, PARTITION, PARTITIONS,
-    PASSWORD, PATH, PLAIN, RESERVATION, RUNTIME, SBATCH_EXPORT, SOME_MEMORY, SWITCHES, TASKS, USER,
-    WEBHOOK_SECRET, WORD,
+    GROUP, HTTP, INDICES, INPUT, KEY_NAME, LABEL, LICENSES, LOGIN, MACHINE, MEMORY, MODE, MOMENT, MOUNT,
+    MOUNTED, MPI_PLUGIN, NODES, NOT_BLANK, NOT_EMPTY, ONE_LINE, OPTION_NAME, OPTION_TEXT, PAGE, PARTITION,
+    PARTITIONS, PASSWORD, PATH, PLAIN, RESERVATION, RUNTIME, SBATCH_EXPORT, SOME_MEMORY, SWITCHES, TASKS,
+    USER, WEBHOOK_SECRET, WORD,
 };
 
 /// The limit of one field.
@@ -151,15 +151,18 @@ const BOUNDS: &[(&[&str], &[&str], Bound)] = &[
     (&["ClusterSettings"], &["connect_timeout", "poll_min", "poll_max"], Text(DURATION, 100)),
 ];
 
-/// The limits of repeatable parameters, by name.
+/// The limits of parameters, by name.
 const PARAMETERS: &[(&str, Bound)] = &[
     ("cluster", Texts(CLUSTER, 64)),
     ("partition", Texts(PARTITION, 64)),
     ("label", Texts(LABEL, LONGEST_LABEL)),
+    ("group_by", Text(GROUP, LONGEST_GROUP)),
 ];
 
 /// A key, a colon and a value.
 const LONGEST_LABEL: usize = 1001;
+/// `label:` and a key.
+const LONGEST_GROUP: usize = 506;
 
 /// Each schema and field of [`BOUNDS`] with its limit.
 fn bounds() -> impl Iterator<Item = (&'static str, &'static str, Bound)> {

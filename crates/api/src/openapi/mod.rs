@@ -70,7 +70,7 @@ pub(crate) fn document(declared: &utoipa::openapi::OpenApi) -> Value {
 /// The tag of the operations of a path.
 fn tag(path: &str) -> &'static str {
     match path.split('/').nth(1) {
-        Some("jobs" | "events" | "webhooks") => "jobs",
+        Some("jobs" | "events" | "stats" | "webhooks") => "jobs",
         Some("clusters") => "clusters",
         Some("me" | "tokens") => "callers",
         Some("api") => "tao",

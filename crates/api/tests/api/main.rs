@@ -32,6 +32,7 @@ mod refusals;
 mod results;
 mod service;
 mod standing;
+mod stats;
 mod status;
 mod support;
 mod tao;

@@ -26,6 +26,8 @@ enum Ownership {
     OneJob,
     /// The caller's jobs.
     OwnJobs,
+    /// The caller's jobs, as numbers.
+    OwnFigures,
     /// What happened to the caller's jobs.
     OwnEvents,
     /// What the webhooks of the caller's jobs were not told.
@@ -84,6 +86,7 @@ impl Operation {
             "list_events" => Ownership::OwnEvents,
             "list_dead_letters" => Ownership::OwnDeadLetters,
             "list_jobs" => Ownership::OwnJobs,
+            "get_stats" => Ownership::OwnFigures,
             "list_clusters"
             | "get_me"
             | "list_tokens"
@@ -314,6 +317,15 @@ async fn nobody_sees_what_is_not_his(callers: &Callers) {
                 );
                 let own = callers.get("ann", &operation.path).await;
                 assert_eq!(own.json()["jobs"][0]["id"], job, "{}", operation.id);
+            }
+            Ownership::OwnFigures => {
+                // The window ends before the present.
+                callers.api.clock.advance(TimeDelta::seconds(1));
+                let theirs = callers.get("bob", &operation.path).await.json();
+                assert_eq!((&theirs["totals"]["submitted"], &theirs["now"]), (&json!(0), &json!([])));
+                let own = callers.get("ann", &operation.path).await.json();
+                assert_eq!(own["totals"]["submitted"], 1, "{own}");
+                assert_eq!(own["now"], json!([{"status": "Pending", "jobs": 1}]), "{own}");
             }
             Ownership::OwnPipelines => {
                 let theirs = callers.get("bob", &operation.path).await.json();

@@ -7,8 +7,8 @@ use serde::de::IgnoredAny;
 use super::send::{Call, Document};
 use crate::model::{
     AttemptList, Caller, Cluster, ClusterList, Diagnosis, EventList, Job, JobList, JobStatus, NewToken,
-    PartitionList, Pipeline, PipelineList, Preflight, ResultValue, TaskList, Timeline, TokenList, Validation,
-    Webhook,
+    PartitionList, Pipeline, PipelineList, Preflight, ResultValue, Stats, TaskList, Timeline, TokenList,
+    Validation, Webhook,
 };
 
 /// Declares calls. `is` names the structures of an answer that is read in several parts.
@@ -51,6 +51,7 @@ calls! {
     JOB_WEBHOOK: Webhook = GET "/jobs/{id}/webhook";
     REDELIVER: IgnoredAny = POST "/jobs/{id}/webhook/redeliver";
     ALL_EVENTS: Document, is () = GET "/events";
+    STATS: Stats = GET "/stats";
     LIST_PIPELINES: PipelineList = GET "/pipelines";
     GET_PIPELINE: Pipeline = GET "/pipelines/{id}";
     CANCEL_PIPELINE: IgnoredAny = POST "/pipelines/{id}/cancel";

@@ -12,4 +12,4 @@ pub(crate) use parts::{
 };
 pub(crate) use shell::{Section, Shell, Visitor};
 pub(crate) use status::{Kind, badge, counts, kind, meter};
-pub(crate) use time::{ago, between, clock, since, until};
+pub(crate) use time::{ago, between, clock, duration, since, until};

@@ -19,15 +19,17 @@ pub(crate) enum Section {
     Jobs,
     Pipelines,
     Clusters,
+    Usage,
     NewJob,
     Access,
     None,
 }
 
-const SECTIONS: [(Section, &str, &str); 4] = [
+const SECTIONS: [(Section, &str, &str); 5] = [
     (Section::Jobs, "Jobs", "/jobs"),
     (Section::Pipelines, "Pipelines", "/pipelines"),
     (Section::Clusters, "Clusters", "/clusters"),
+    (Section::Usage, "Usage", "/usage"),
     (Section::NewJob, "New job", "/new"),
 ];
 

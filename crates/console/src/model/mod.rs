@@ -7,6 +7,7 @@ mod diagnosis;
 mod job;
 mod partition;
 mod pipeline;
+mod stats;
 mod task;
 mod text;
 mod webhook;
@@ -23,6 +24,7 @@ pub(crate) use job::{
 };
 pub(crate) use partition::{Partition, PartitionList};
 pub(crate) use pipeline::{Need, Pipeline, PipelineCounts, PipelineJob, PipelineList};
+pub(crate) use stats::{Bucket, Figures, Stats};
 pub(crate) use task::{ResultValue, Task, TaskCounts, TaskList};
 pub(crate) use text::{Text, is_odd, push_visible, visible};
 pub(crate) use webhook::Webhook;

@@ -7,6 +7,7 @@ mod jobs;
 mod logs;
 mod new_job;
 mod pipelines;
+mod usage;
 
 use axum::{
     Router,
@@ -49,6 +50,7 @@ pub(crate) fn routes(console: Console) -> Router {
         .route("/pipelines", get(pipelines::list))
         .route("/pipelines/{id}", get(pipelines::show))
         .route("/pipelines/{id}/do/{action}", post(pipelines::act))
+        .route("/usage", get(usage::show))
         .route("/new", get(new_job::form).post(new_job::create))
         .route("/new/check", post(new_job::check))
         .fallback(async || Failure::no_page());

@@ -123,6 +123,7 @@ pub(super) fn all() -> Vec<(String, Value)> {
             json!({"job": job(), "batch_script": "#!/bin/bash", "submissions": 2, "warnings": [{"pointer": "/x", "detail": "odd"}],
             "live": {"accepted": false, "sbatch_output": "refused", "missing_paths": ["/a"], "unknown_paths": ["/b"]}}),
         ),
+        ("/stats".into(), stats()),
         ("/pipelines".into(), json!({"pipelines": [pipeline()], "next_page_token": null})),
         (format!("/pipelines/{PIPELINE}"), whole_pipeline),
         (
@@ -161,6 +162,22 @@ pub(super) fn diagnosis() -> Value {
     })
 }
 
+/// Figures: of two groups, one of which is of the jobs without a value, and of two days.
+fn stats() -> Value {
+    let figures = |name: &str, value: Value, done: u32, error: u32| {
+        json!({
+            name: value, "submitted": 7, "ended": {"done": done, "error": error, "canceled": 1}, "success_rate": 0.75,
+            "queue_wait_seconds": {"runs": 9, "p50": 62.5, "p90": 3600.0},
+        })
+    };
+    json!({
+        "since": T0, "until": T1, "totals": figures("totals", Value::Null, 3, 1), "now": [{"status": "Running", "jobs": 2}],
+        "groups": [figures("value", json!("vision"), 3, 1), figures("value", Value::Null, 0, 2), figures("value", json!("speech"), 0, 5)],
+        "groups_truncated": true,
+        "buckets": [figures("start", json!(T0), 3, 1), figures("start", json!(T1), 0, 0)],
+    })
+}
+
 /// A caller with these scopes.
 pub(super) fn me(scopes: &[&str]) -> Value {
     json!({"owner": "ann", "scopes": scopes, "authentication": "token", "expires_at": T1})
@@ -186,6 +203,7 @@ pub(super) fn pages() -> Vec<String> {
         "/ui/clusters/dgx".into(),
         "/ui/pipelines".into(),
         format!("/ui/pipelines/{PIPELINE}"),
+        "/ui/usage?window=30&group_label=team&label=team:vision".into(),
         "/ui/new".into(),
         format!("/ui/new?from={JOB}"),
     ]

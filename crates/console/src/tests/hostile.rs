@@ -104,6 +104,8 @@ async fn hostile_addresses_are_shown_as_texts() {
     let evil = "%22%27%3E%3Cscript%3Ealert(1)%3C/script%3E";
     for path in [
         format!("/ui/jobs?label={evil}&status={evil}"),
+        format!("/ui/usage?label={evil}&group_by={evil}&window={evil}"),
+        format!("/ui/usage?group_label={evil}&cluster={evil}"),
         format!("/ui/{evil}"),
         format!("/ui/clusters/{evil}"),
         format!("/ui/jobs/{JOB}/logs?role={evil}&task={evil}"),

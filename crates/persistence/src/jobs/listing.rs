@@ -260,7 +260,7 @@ impl Store {
 }
 
 /// A JSON document that the labels of a job must contain.
-fn contained_labels(labels: &[(String, String)]) -> Value {
+pub(super) fn contained_labels(labels: &[(String, String)]) -> Value {
     labels.iter().map(|(key, value)| (key.clone(), value.clone().into())).collect::<Map<_, _>>().into()
 }
 

@@ -13,5 +13,6 @@ pub(crate) mod needs;
 pub(crate) mod queries;
 pub(crate) mod results;
 pub(crate) mod rows;
+pub(crate) mod stats;
 pub(crate) mod steps;
 pub(crate) mod tasks;

@@ -159,7 +159,8 @@ fn text(parameters: &Parameters) -> Result<Option<String>, Problem> {
     Ok(Some(text.to_owned()))
 }
 
-fn labels(parameters: &Parameters) -> Result<Vec<(String, String)>, Problem> {
+/// The labels that a job must have.
+pub(crate) fn labels(parameters: &Parameters) -> Result<Vec<(String, String)>, Problem> {
     let mut labels: Vec<(String, String)> = Vec::new();
     for text in parameters.all("label") {
         let Some((key, value)) = text.split_once(':') else {

@@ -46,6 +46,9 @@ pub(super) const COMPONENT: &str = "^[a-z][a-z0-9_-]*$";
 pub(super) const PLAIN: &str = r"^[^\u0000-\u001f\u007f-\u009f]+$";
 /// A label filter: a key, a colon and a value.
 pub(super) const LABEL: &str = r"^[^\u0000-\u001f\u007f-\u009f:]{1,500}:[^\u0000]{0,500}$";
+/// What figures are split by: a field, or a label with its key.
+pub(super) const GROUP: &str =
+    r"^(?:status|cluster|partition|owner|rule|label:[^\u0000-\u001f\u007f-\u009f]{1,500})$";
 /// Without control characters, and not blank.
 pub(super) const ONE_LINE: &str =
     r"^[^\u0000-\u001f\u007f-\u009f]*[^\s\u0000-\u001f\u007f-\u009f][^\u0000-\u001f\u007f-\u009f]*$";

@@ -1,0 +1,1 @@
+drop index runs_started;
