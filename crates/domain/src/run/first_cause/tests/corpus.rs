@@ -24,7 +24,7 @@ use crate::{job::failure::Failure, run::first_cause::first_cause};
 struct Head {
     /// How it was made, or a public page that shows such a log.
     source: String,
-    /// `run here`, or `written after the source`.
+    /// `run here`, `written after the source` or `written`.
     made: String,
     what: String,
     /// A part of the line to blame.
@@ -159,8 +159,8 @@ fn search(cases: &[Case]) -> Vec<Vec<LogErrors>> {
 }
 
 /// How many were right when this was written last, and how many consequences were blamed. The goal is nine of ten, and none.
-const RIGHT: usize = 56;
-const BLAMED: usize = 4;
+const RIGHT: usize = 61;
+const BLAMED: usize = 9;
 
 #[test]
 #[expect(clippy::print_stdout, reason = "the table is for whoever adds a rule")]
