@@ -1,11 +1,12 @@
 //! The choice among the lines that can be blamed.
 
-use super::{judge::Judged, order::compare, step::failed_before};
+use super::{
+    judge::{Blamable, Judged},
+    order::compare,
+    step::failed_before,
+};
 use crate::job::failure::FailureCategory;
 use crate::run::diagnosis::{Rule, Standing};
-
-/// A line that can be blamed, and its rule.
-pub(super) type Blamable<'j, 't> = (&'j Judged<'t>, &'static Rule);
 
 /// The line to blame, and the rule that explains it.
 pub(super) fn choose<'j, 't>(judged: &'j [Judged<'t>]) -> Option<Blamable<'j, 't>> {

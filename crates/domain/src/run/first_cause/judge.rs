@@ -29,6 +29,9 @@ pub(super) struct Judged<'t> {
     pub(super) time: Option<f64>,
 }
 
+/// A line that can be blamed, and its rule.
+pub(super) type Blamable<'j, 't> = (&'j Judged<'t>, &'static Rule);
+
 /// What the lines of one process so far say about its next ones.
 #[derive(Default)]
 #[expect(clippy::struct_excessive_bools, reason = "they are independent facts")]

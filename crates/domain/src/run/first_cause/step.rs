@@ -4,7 +4,10 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::{choose::Blamable, judge::Judged, order::compare};
+use super::{
+    judge::{Blamable, Judged},
+    order::compare,
+};
 use crate::run::diagnosis::Rule;
 
 /// Rules of lines by which a step reports that it failed.
