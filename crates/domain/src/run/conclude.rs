@@ -134,8 +134,9 @@ pub fn conclude(job: &Job, found: &Findings<'_>, graces: &Graces, now: Timestamp
             let lack = if is_done { lack(job, &results) } else { None };
             next.run.results = Some(results).filter(|results| !results.is_empty());
             next.run.failure = None;
+            let diagnosis = if is_done { None } else { diagnosis(&next, &task, found) };
             if verdict.status == Status::Error {
-                next.run.failure = Some(failure::failure(&next, &task, found));
+                next.run.failure = Some(failure::failure(&next, diagnosis.clone(), found));
             }
             if let Some(lack) = lack {
                 next.run.failure = Some(failure::of_lack(&lack));
@@ -144,7 +145,7 @@ pub fn conclude(job: &Job, found: &Findings<'_>, graces: &Graces, now: Timestamp
                 return Ending::Ended(next);
             }
             let planned = planned_end(&next, found.markers)
-                .filter(|end| !(is_done || end.by_code && shows_a_failure(&next, &task, found)));
+                .filter(|end| !(is_done || end.by_code && shows_a_failure(&next, diagnosis.as_ref())));
             match (verdict.status, next.desired, planned) {
                 (_, DesiredState::Run | DesiredState::Pause, Some(end)) => {
                     restart_or_end(next, &task, &verdict, &end, graces, now)
@@ -158,7 +159,7 @@ pub fn conclude(job: &Job, found: &Findings<'_>, graces: &Graces, now: Timestamp
                 (Status::Error, DesiredState::Run | DesiredState::Pause, None)
                     if may_be_retried(&next.run, found) =>
                 {
-                    retry_or_end(next, &task, &verdict, found, graces, now)
+                    retry_or_end(next, &task, &verdict, diagnosis, found.spare, graces, now)
                 }
                 _ => {
                     let message = verdict.message(None, next.run.failure.as_ref());
@@ -257,9 +258,8 @@ fn may_be_retried(run: &Run, found: &Findings<'_>) -> bool {
 }
 
 /// Whether the infrastructure failed the program, whatever its exit code, and the job is retried after that.
-fn shows_a_failure(job: &Job, task: &Task<'_>, found: &Findings<'_>) -> bool {
-    diagnosis(job, task, found)
-        .is_some_and(|found| found.cause != Cause::User && job.spec.restart.on.contains(&found.end))
+fn shows_a_failure(job: &Job, diagnosis: Option<&Diagnosis>) -> bool {
+    diagnosis.is_some_and(|found| found.cause != Cause::User && job.spec.restart.on.contains(&found.end))
 }
 
 fn diagnosis(job: &Job, task: &Task<'_>, found: &Findings<'_>) -> Option<Diagnosis> {

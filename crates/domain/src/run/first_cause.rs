@@ -9,6 +9,7 @@ mod judge;
 mod line;
 mod order;
 mod origin;
+mod step;
 
 use remote::LogErrors;
 use slurm::NodeName;

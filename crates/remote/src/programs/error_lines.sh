@@ -7,7 +7,7 @@ error_pattern+='|quota|denied|not found|no such|cannot |can.t |could ?n.t |could
 error_pattern+='|unreachable|no route|exit(ed)? (with|code|status)|exit(code|ed)|terminat|xid|uncorrectable|nccl warn|illegal|undefined symbol'
 error_pattern+='|unrecognized|unexpected|exhausted|insufficient|invalid|corrupt|stale|died|dead|crash|cancel|preempt|time limit|exceed'
 error_pattern+='|mismatch|not enough|larger than|less than|unbound variable|not supported|unsupported|incompatible|what\(\)|interrupt|expired'
-error_pattern+='|root cause|(rank|host|time|exitcode) +: |\[rank[0-9]+\]: [a-z_.]+(:|$)|stopiteration|broken|lost|has no |requires|must be|is not |missing|terminating|already in use|aborted'
+error_pattern+='|root cause|(rank|host|time|exitcode) +: |\[rank[0-9]+\]: [a-z_.]+(:|$)|stopiteration|broken|lost|has no |requires|must be|is not |missing|terminating|already in use|aborted|giving up'
 
 # Reads what grep prints, cut to lines of bounded length: "offset:line" for a line of its pattern, "offset-line" for one around it,
 # and "--" between groups. Prints "M offset line" and "C offset line", and "G" if there were more. The first lines are kept, each kind of

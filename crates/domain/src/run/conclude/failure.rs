@@ -2,7 +2,7 @@
 
 use slurm::{NodeName, SlurmState, node_list};
 
-use super::{Findings, diagnosis};
+use super::Findings;
 use crate::{
     job::{
         failure::{Failure, FailureCategory, FollowedLine},
@@ -12,15 +12,13 @@ use crate::{
     run::{
         diagnosis::{Cause, Diagnosis, explanation, rule_with_id},
         first_cause::first_cause,
-        task::Task,
     },
 };
 
 /// Why the run failed, which ended in an error.
-pub(super) fn failure(job: &Job, task: &Task<'_>, found: &Findings<'_>) -> Failure {
+pub(super) fn failure(job: &Job, diagnosis: Option<Diagnosis>, found: &Findings<'_>) -> Failure {
     let nodes = nodes_of(job);
     let by_logs = first_cause(found.errors, &nodes);
-    let diagnosis = diagnosis(job, task, found);
     let has_gaps = found.errors.iter().any(|log| log.has_gaps) || found.errors.is_empty();
     let failure = match (by_logs, diagnosis) {
         // Slurm knows it, and the logs show what followed.

@@ -2,7 +2,7 @@
 
 use slurm::NodeName;
 
-use super::{Ending, Findings, diagnosis, failure::first_error, verdict};
+use super::{Ending, failure::first_error, verdict};
 use crate::{
     clock::Timestamp,
     job::{
@@ -89,17 +89,17 @@ pub(super) fn retry_or_end(
     mut job: Job,
     task: &Task<'_>,
     ended: &verdict::Verdict,
-    found: &Findings<'_>,
+    diagnosis: Option<Diagnosis>,
+    spare: Option<usize>,
     graces: &Graces,
     now: Timestamp,
 ) -> Ending {
-    let diagnosis = diagnosis(&job, task, found);
     let attempt_no = task.attempt.no.get();
     if let Some(found) = diagnosis.as_ref().filter(|found| found.cause != Cause::User) {
         let (signature, nodes) = (found.signature.clone(), nodes_at_fault(&job, found));
         job.failures.push(PastFailure::of(task.attempt, job.run.task, signature, nodes, now));
     }
-    let decision = decide_retry(&job, diagnosis.as_ref(), &graces.retry, found.spare, now);
+    let decision = decide_retry(&job, diagnosis.as_ref(), &graces.retry, spare, now);
     let (rule, line) = diagnosis.map_or((None, None), |found| (Some(found.signature), found.line));
     let verdict =
         |outcome, why: &str| Verdict { rule, line: line.clone(), ..Verdict::new(outcome, why, now) };

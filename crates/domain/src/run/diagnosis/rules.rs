@@ -45,9 +45,10 @@ mod noise;
 mod processes;
 mod registry;
 mod scheduler;
+mod steps;
 
 /// Every table. On one line, the first rule that matches says what the line is.
-const TABLES: [&[Rule]; 11] = [
+const TABLES: [&[Rule]; 12] = [
     noise::NOISE,
     consequences::CONSEQUENCES,
     communication::COMMUNICATION,
@@ -58,6 +59,7 @@ const TABLES: [&[Rule]; 11] = [
     images::IMAGES,
     scheduler::SCHEDULER,
     processes::PROCESSES,
+    steps::STEPS,
     general::GENERAL,
 ];
 

@@ -29,6 +29,9 @@ pub(super) struct Judged<'t> {
     pub(super) time: Option<f64>,
 }
 
+/// A line that can be blamed, and its rule.
+pub(super) type Blamable<'j, 't> = (&'j Judged<'t>, &'static Rule);
+
 /// What the lines of one process so far say about its next ones.
 #[derive(Default)]
 #[expect(clippy::struct_excessive_bools, reason = "they are independent facts")]
@@ -105,8 +108,12 @@ impl Process {
 /// Whether it is the last line of a traceback.
 fn is_exception(body: &str) -> bool {
     static EXCEPTION: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(r"^\s*[\w.]*[A-Za-z](?:Error|Exception|Exit|Interrupt|Iteration)\w*(?:\(\w*\))?(?::|$)")
-            .ok()
+        let patterns = concat!(
+            r"^\s*(?:[\w.]*[A-Za-z](?:Error|Exception|Exit|Interrupt|Iteration)\w*(?:\(\w*\))?(?::|$)",
+            // Names that are nothing else: `mpi4py.MPI.Exception`, `zlib.error`, `Exception`.
+            r"|(?:[A-Za-z_]\w*\.)+(?:Error(?::|$)|error: )|(?:[A-Za-z_]\w*\.)*Exception(?::|$))",
+        );
+        Regex::new(patterns).ok()
     });
     EXCEPTION.as_ref().is_some_and(|exception| exception.is_match(body))
 }

@@ -51,8 +51,8 @@ fn marks() -> &'static [Regex] {
             r"^\((?:raylet|autoscaler|gcs_server)\) ?",
             // vLLM, SGLang: LEVEL MM-DD HH:MM:SS [file:line] text.
             r"^(?P<level>[A-Z]{4,8}) (?P<mo>\d\d)-(?P<d>\d\d) (?P<h>\d\d):(?P<mi>\d\d):(?P<s>\d\d(?:\.\d+)?) \[[^\]]+\] ?",
-            // glog: E0501 12:00:00.123 4211 file.py:12], also within brackets and without a leading zero.
-            r"^\[?(?P<level>[IWEFC])(?P<mo>\d{1,2})(?P<d>\d\d) (?P<h>\d\d):(?P<mi>\d\d):(?P<s>\d\d(?:\.\d+)?) +(?:\d+ )?[^ \]]+\] ?",
+            // glog: E0501 12:00:00.123 4211 file.py:12], also within brackets, with the year and without a leading zero.
+            r"^\[?(?P<level>[IWEFC])(?:20\d\d)?(?P<mo>\d{1,2})(?P<d>\d\d) (?P<h>\d\d):(?P<mi>\d\d):(?P<s>\d\d(?:\.\d+)?) +(?:\d+ )?[^ \]]+\] ?",
             r"^\[(?P<level>[IWEF]) [\w/.]+(?:cpp|h|py):\d+\] ?",
             // Dates in brackets, of Python's logging, slurmd and Ray.
             r"^\[\d{4}[-/](?P<mo>\d\d)[-/](?P<d>\d\d)[T _](?P<h>\d\d):(?P<mi>\d\d):(?P<s>\d\d(?:[.,]\d+)?)(?:Z|[+-]\d\d:?\d\d)?(?: (?P<level>[IWEFC]) \d+ \d+| [\w.-]*)?\](?: - |: ?| |$)?",
@@ -153,6 +153,7 @@ mod tests {
     #[test_case("\u{1b}[36m(RayTrainWorker pid=4211, ip=10.0.0.2)\u{1b}[0m ValueError: x" => ("ValueError: x".to_owned(), None, None, Some("10.0.0.2".to_owned())); "ray")]
     #[test_case("(EngineCore_0 pid=1) ERROR 07-20 10:00:00 [core.py:586] ValueError: x" => ("ValueError: x".to_owned(), None, None, None); "vllm")]
     #[test_case("E0501 12:00:00.123000 4211 torch/x.py:869] failed (exitcode: -9)" => ("failed (exitcode: -9)".to_owned(), None, None, None); "glog")]
+    #[test_case("E20261128 04:58:11.757920  4249 ProcessGroupGloo.cpp:137] [Rank 0]: x" => ("[Rank 0]: x".to_owned(), None, None, None); "glog with the year")]
     #[test_case("[rank1]:[E521 13:22:10.386 ProcessGroupNCCL.cpp:694] [Rank 1] Watchdog" => ("[Rank 1] Watchdog".to_owned(), Some(1), None, None); "torch's own")]
     #[test_case("[E ProcessGroupNCCL.cpp:475] Some NCCL" => ("Some NCCL".to_owned(), None, None, None); "an older one")]
     #[test_case("[2024-03-12 02:29:19,601] torch.distributed.elastic.multiprocessing.api: [ERROR] failed (exitcode: -6)" => ("failed (exitcode: -6)".to_owned(), None, None, None); "logging")]
@@ -192,6 +193,7 @@ mod tests {
         use Level::{Error, Mild};
         for (text, level) in [
             ("W0501 12:00:00.1 1 x.py:1] x", Some(Mild)),
+            ("W20261128 12:00:00.1 1 x.cpp:1] x", Some(Mild)),
             ("WARNING: x", Some(Mild)),
             ("[ERROR] x", Some(Error)),
             ("x", None),

@@ -42,6 +42,8 @@ static NODE: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(patterns).ok()
 });
 static PID: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\(pid: (\d+)\)|\bPID (\d+)\b").ok());
+static ABORT: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"\bMPI_ABORT was invoked on rank (\d+)\b").ok());
 static FIELD: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"^ *(time|host|rank|exitcode) *: *(\S+)(?: \(pid: (\d+)\))?").ok());
 
@@ -54,7 +56,7 @@ fn number(pattern: Option<&Regex>, line: &str) -> Option<u32> {
     text(pattern, line)?.parse().ok()
 }
 
-/// What torchrun says of one process that failed.
+/// What a launcher says of one process that failed.
 #[derive(Debug, Default)]
 struct Report {
     /// By the clock of its node, in seconds.
@@ -71,11 +73,15 @@ fn first_report(reports: &[Report]) -> Option<&Report> {
     Some(first).filter(|_| is_alone)
 }
 
-/// What torchrun says at its end of each process that failed: `host : node02`, `rank : 3 (local_rank: 1)`, `exitcode : 1 (pid: 4211)`.
+/// What torchrun says at its end of each process that failed: `host : node02`, `rank : 3 (local_rank: 1)`, `exitcode : 1 (pid: 4211)`. And
+/// the rank that aborted by MPI.
 fn reports(judged: &[Judged<'_>], log: usize) -> Vec<Report> {
     let mut reports = Vec::new();
     let mut next = Report::default();
     for line in judged.iter().filter(|line| line.log == log) {
+        if let Some(rank) = number(ABORT.as_ref(), &line.line.body) {
+            reports.push(Report { rank: Some(rank), ..Report::default() });
+        }
         let Some(field) = FIELD.as_ref().and_then(|field| field.captures(&line.line.body)) else { continue };
         match &field[1] {
             "time" => next = Report { time: field[2].to_owned(), ..Report::default() },

@@ -1,6 +1,7 @@
 //! The choice of the first cause, on texts of our own and on the corpus.
 
 use remote::{LogErrors, LogLine};
+use test_case::test_case;
 
 use super::*;
 use crate::run::diagnosis::{RULES, Standing};
@@ -134,6 +135,69 @@ fn a_time_out_of_nccl_is_blamed_if_nothing_else_is_there() {
         "[rank1]:[E P.cpp:1] [Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=4)\n";
     assert!(line_of(timeout).contains("Watchdog"));
     assert_eq!(line_of(&format!("{timeout}my-program: error: no mesh\n")), "my-program: error: no mesh");
+}
+
+#[test_case("train.sh: line 3: prepare: command not found" => true; "a command that is missing")]
+#[test_case("unzip: cannot find or open sets/a.zip: No such file or directory" => true; "a tool without its input")]
+#[test_case("ERROR: Could not find a version that satisfies the requirement mesh==7" => true; "a package")]
+#[test_case("mesh/adapt.c:9:14: error: expected ';' before 'for'" => true; "a compiler")]
+#[test_case("train.sh: line 3: nvidia-smi: command not found" => false; "a command that shows the node")]
+#[test_case("[rank1]: ./prepare: No such file or directory" => false; "a process of a launcher")]
+#[test_case("epoch 3 took 12 s" => false; "no failure")]
+fn a_step_that_failed_explains_what_is_missing_after_it(step: &str) -> bool {
+    let missing = "FileNotFoundError: [Errno 2] No such file or directory: 'mesh.bin'";
+    let found = line_of(&format!("{step}\nTraceback (most recent call last):\n{missing}\n"));
+    assert!(found == step || found == missing, "{found}");
+    assert_eq!(line_of(&format!("{step}\nValueError: lr is 0\n")), "ValueError: lr is 0");
+    found == step
+}
+
+#[test]
+fn a_step_far_before_the_line_does_not_explain_it() {
+    let step = "train.sh: line 3: prepare: command not found\n";
+    let missing = "FileNotFoundError: [Errno 2] No such file or directory: 'mesh.bin'";
+    let between = "step 1: loss 3.1\n".repeat(400);
+    assert_eq!(line_of(&format!("{step}{between}{missing}\n")), missing);
+}
+
+#[test]
+fn an_error_of_cuda_follows_from_a_fault_that_the_driver_reports() {
+    let cuda = "[rank6]: RuntimeError: CUDA error: unspecified launch failure\n";
+    let report = |xid: u32| format!("[12.3] NVRM: Xid (PCI:0000:3b:00): {xid}, pid=4211, a message\n");
+    let first = |xid: u32| {
+        let logs = [("train/0.err", cuda), ("train/1.err", report(xid).as_str())]
+            .map(|(log, text)| (log, text.to_owned()));
+        cause(&logs.each_ref().map(|(log, text)| (*log, text.as_str()))).unwrap().0
+    };
+    // 31 is an access of the program's own to memory that it does not have.
+    assert_eq!((first(79).as_str(), first(31).as_str()), ("xid", "gpu-code"));
+}
+
+#[test]
+fn an_exception_that_ends_with_a_colon_is_explained_by_its_next_line() {
+    let head = "[rank1]: RuntimeError: Error(s) in loading state_dict for Encoder:";
+    let detail = "[rank1]: \tMissing key(s) in state_dict: \"head.weight\". ";
+    assert_eq!(line_of(&format!("{head}\n{detail}\n")), detail.trim());
+    assert_eq!(line_of(&format!("{head}\n[rank0]: \tValueError: x\n")), head);
+}
+
+#[test_case("mpi4py.MPI.Exception: MPI_ERR_RANK: invalid rank"; "a name with dots")]
+#[test_case("Exception: no token"; "a name alone")]
+#[test_case("zlib.error: Error -3 while decompressing data"; "a small letter")]
+fn an_exception_that_is_ignored_is_not_blamed(exception: &str) {
+    let log = format!(
+        "Exception ignored in: <function X.__del__ at 0x7f>\nTraceback (most recent call last):\n{exception}\n"
+    );
+    assert_eq!(line_of(&log), "");
+    assert_eq!(line_of(&format!("{log}{exception}\n")), exception);
+}
+
+#[test]
+fn the_rank_that_aborted_by_mpi_is_named() {
+    let log = "MPI_ABORT was invoked on rank 5 in communicator MPI_COMM_WORLD\nsolver: error: the mesh has no cells\n";
+    let rank = |log: &str| first_cause(&found(&[("main.err", log)]), &[]).unwrap().rank;
+    assert_eq!(rank(log), Some(5));
+    assert_eq!(rank(&format!("{log}MPI_ABORT was invoked on rank 2 in communicator MPI_COMM_WORLD\n")), None);
 }
 
 #[test]

@@ -34,6 +34,16 @@ rules! { CODE:
         ["RuntimeError: PytorchStreamReader failed reading zip archive: failed finding central directory",
          "safetensors_rust.SafetensorError: Error while deserializing header: HeaderTooLarge"],
         ["checked 12 files, none is damaged"];
+    - Data Cause "checkpoint-keys": r"^\s+(?:Missing|Unexpected) key\(s\) in state_dict: ",
+        "the checkpoint has other parameters than the model",
+        "Check that the checkpoint fits the configuration of the model, and whether its keys have a prefix such as `module.`.",
+        ["\tMissing key(s) in state_dict: \"head.weight\", \"head.bias\". ", "\tUnexpected key(s) in state_dict: \"module.head.weight\". "],
+        ["ignored: Missing key(s) in state_dict: \"ema\""];
+    - Code Cause "fortran": r"^Fortran runtime error: ",
+        "a program in Fortran ended with an error",
+        "Read the line before it: it names the place in the source, the unit and the file.",
+        ["Fortran runtime error: Index '12' of dimension 1 of array 'cells' above upper bound of 11"],
+        ["caught a Fortran runtime error: 3 are left"];
     - Data Cause "hub": r"RepositoryNotFoundError|GatedRepoError|LocalEntryNotFoundError|EntryNotFoundError|HfHubHTTPError|OfflineModeIsEnabled|(?:401|403|404) Client Error|Cannot access gated repo|is not a (?:local folder|valid model identifier)|couldn't connect to 'https://huggingface\.co'|Can't load (?:tokenizer|the configuration|the model)|does not appear to have a file named",
         "a model or data set could not be read from its hub",
         "Check the name, the token and its rights. On nodes without Internet, download it before and set HF_HUB_OFFLINE=1.",

@@ -8,14 +8,15 @@ rules! { CONSEQUENCES:
          "[E ProcessGroupNCCL.cpp:480] To avoid data inconsistency, we are taking the entire process down.",
          "RuntimeError: [../third_party/gloo/gloo/transport/tcp/unbound_buffer.cc:84] Timed out waiting 1800000ms for recv operation to complete"],
         ["[rank0]:[E ProcessGroupNCCL.cpp:1414] [PG 0 Rank 0] Process group watchdog thread terminated with exception: CUDA error: an illegal memory access was encountered"];
-    - Network Consequence "peer-closed": r"(?i:connection (?:was )?(?:closed|reset) by (?:remote )?peer|broken ?pipe|remote process exited|ncclRemoteError|recvValue failed|sendBytes failed|Failed to recv, got 0 bytes|socket closed|peer closed|Connection lost to|NCCL communicator was aborted|TCPStore server has shut down|Failed to check the \S+ flag on TCPStore|ConnectionResetError|connection to the (?:C10d )?store (?:was|has been) lost)|^(?:EOFError|ConnectionAbortedError)\b|fi_\w+.*connection reset",
+    - Network Consequence "peer-closed": r"(?i:connection (?:was )?(?:closed|reset) by (?:remote )?peer|broken ?pipe|remote process exited|ncclRemoteError|recvValue failed|sendBytes failed|Failed to recv, got 0 bytes|socket closed|peer closed|Connection lost to|NCCL communicator was aborted|TCPStore server has shut down|Failed to check the \S+ flag on TCPStore|ConnectionResetError|connection to the (?:C10d )?store (?:was|has been) lost|successfully reached monitoredBarrier, but received errors)|^(?:EOFError|ConnectionAbortedError)\b|fi_\w+.*connection reset",
         "another process had ended before", "",
         ["RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:534] Connection closed by peer [10.0.0.2]:31221",
          "torch.distributed.DistBackendError: NCCL error in: ../torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp:1970, remote process exited or there was a network error, NCCL version 2.18.1",
          "BrokenPipeError: [Errno 32] Broken pipe",
+         "RuntimeError: Rank 5 successfully reached monitoredBarrier, but received errors while waiting for send/recv from rank 0. Please check rank 0 logs for faulty rank.",
          "[W TCPStore.cpp:106] sendBytes failed on SocketImpl(fd=3): Broken pipe",
          "node01:1:9 [0] misc/socket.cc:49 NCCL WARN socketProgress: Connection closed by remote peer node02<41234>"],
-        ["ConnectionRefusedError: [Errno 111] Connection refused"];
+        ["ConnectionRefusedError: [Errno 111] Connection refused", "[Rank 0]: Rank 5 failed to pass monitoredBarrier in 1800000 ms"];
     - Network Consequence "jax-stopped": r"Polled an error from coordination service|JAX distributed service detected fatal errors|CoordinationService/",
         "JAX ended its processes after one of them had died", "",
         ["E0926 17:26:32.075402  157988 coordination_service_agent.cc:332] Polled an error from coordination service (this can be an error from this or another task)."],
@@ -27,7 +28,7 @@ rules! { CONSEQUENCES:
          "RuntimeError: Timed out initializing process group in store based barrier on rank: 1, for key: store_based_barrier_key:1 (world_size=4, worker_count=3, timeout=0:30:00)",
          "torch.distributed.DistStoreError: wait timeout after 600000ms, keys: /default_pg/0//cuda//0"],
         ["TimeoutError: the data set did not answer"];
-    - Unknown Consequence "launcher-summary": r"ChildFailedError|CalledProcessError: .* returned non-zero|returned non-zero exit status|terminated with code [12]\b|\bexitcode *: ?(?:1|2|-15|143)\b|^(?:Root Cause|Failures:|traceback : To enable|error_file:)|(?i:Root Cause \(first observed failure\))|<NO_OTHER_FAILURES>|<N/A>|exits with return code = [12]\b|Killing subprocess \d+|exited with (?:return |exit )?(?:code|status) (?:1|2|15|143)\b|Process \d+ exits with|Main process exited|One or more child processes|torch\.distributed\.(?:run|launch|elastic).* failed|launcher.*: failed|non-zero (?:return|exit) ?code|job failed with exit code|worker process(?:es)? failed|\(raise_error|ProcessRaisedException|-- Process \d+ terminated with the following error|process \d+ terminated with exit code|exited with code 1\b",
+    - Unknown Consequence "launcher-summary": r"ChildFailedError|CalledProcessError: .* returned non-zero|returned non-zero exit status|terminated with code [12]\b|\bexitcode *: ?(?:1|2|-15|143)\b|^(?:Root Cause|Failures:|traceback : To enable|error_file:)|(?i:Root Cause \(first observed failure\))|<NO_OTHER_FAILURES>|<N/A>|exits with return code = [12]\b|Killing subprocess \d+|exited with (?:return |exit )?(?:code|status) (?:1|2|15|143)\b|Process \d+ exits with|Main process exited|One or more child processes|torch\.distributed\.(?:run|launch|elastic).* failed|launcher.*: failed|non-zero (?:return|exit) ?code|job failed with exit code|worker process(?:es)? failed|\(raise_error|ProcessRaisedException|-- Process \d+ terminated with the following error|exited with code 1\b",
         "the launcher sums up that a process failed", "",
         ["torch.distributed.elastic.multiprocessing.errors.ChildFailedError: ",
          "ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: 1) local_rank: 2 (pid: 4211) of binary: /usr/bin/python",
@@ -59,15 +60,20 @@ rules! { CONSEQUENCES:
          "vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue. See stack trace (above) for the root cause.",
          "RuntimeError: Worker failed with error 'CUDA out of memory', please check the stack trace above for the root cause"],
         ["ValueError: The model's max seq len (8192) is larger than the maximum number of tokens that can be stored in KV cache"];
+    - Unknown Echo "ray-worker-died": r"actor is dead because its worker process has died",
+        "Ray lost the process of an actor",
+        "Look for what Ray's own log says of the process: it may have been killed for its memory.",
+        ["The actor is dead because its worker process has died. Worker exit type: SYSTEM_ERROR Worker exit detail: Worker unexpectedly exits with a connection error code 2. End of file. Some common causes include: (1) the process was killed by the OOM killer due to high memory usage, (2) ray stop --force was called, (3) SIGSEGV."],
+        ["(raylet) A worker died or was killed while executing a task by an unexpected system error. Worker exit type: SYSTEM_ERROR"];
     - Unknown Consequence "ray-wrapper": r"RayTaskError|failed to import on the worker|died because of an error raised in its creation task|The actor died because|ActorDiedError|RayActorError|(?:Actor|Task|Trial) \S* ?(?:failed|errored|died)|Worker exit type: (?:USER_ERROR|INTENDED)|TuneError|TrainingFailedError|RayServeException|(?:lease|task) .* failed|A fatal error|RayWorkerError|the worker (?:process )?has died",
         "Ray reports the failure of a task or an actor", "",
         ["ray.exceptions.RayTaskError(ValueError): ray::train_fn() (pid=4211, ip=10.0.0.2)",
          "ray.exceptions.ActorDiedError: The actor died because of an error raised in its creation task, ray::Worker.__init__() (pid=1, ip=10.0.0.2)"],
         ["ray.exceptions.OutOfMemoryError: Task was killed due to the node running low on memory."];
-    - Code Consequence "frame": r"in user code:$|: Traceback \(most recent call last\)|^(?:[\w.]+: )?Caught \w+ in (?:DataLoader worker process|replica|pin memory thread)|^(?:During handling of|The above exception)|^Original Traceback|CheckpointException ranks:dict_keys|^Traceback \(most recent call last\)|^Error executing job with overrides|^Set the environment variable HYDRA_FULL_ERROR|For debugging consider passing|CUDA kernel errors might be asynchronously reported|Compile with `?TORCH_USE_CUDA_DSA|^Exception raised from |^frame #\d+|^ +what\(\): +\[Rank \d+\]|terminate called (?:after throwing|without)|^Fatal Python error: Aborted|Current thread 0x|^Extension modules:|^Thread 0x|The above exception was the direct cause|^Exception in thread \S+(?: \(.*\))?:$|^Exception in worker|Exception in callback|Task exception was never retrieved|leaked (?:semaphore|shared_memory) objects|destroy_process_group\(\) was not called|^Process \S+:$|multiprocessing\.pool\.RemoteTraceback",
+    - Code Consequence "frame": r"in user code:$|: Traceback \(most recent call last\)|^(?:[\w.]+: )?Caught \w+ in (?:DataLoader worker process|replica|pin memory thread)|^(?:During handling of|The above exception)|^Original Traceback|CheckpointException ranks:dict_keys|^Traceback \(most recent call last\)|^Error executing job with overrides|^Set the environment variable HYDRA_FULL_ERROR|For debugging consider passing|^Error termination\. Backtrace:|CUDA kernel errors might be asynchronously reported|Compile with `?TORCH_USE_CUDA_DSA|^Exception raised from |^frame #\d+|^ +what\(\): +\[Rank \d+\]|terminate called (?:after throwing|without)|^Fatal Python error: Aborted|Current thread 0x|^Extension modules:|^Thread 0x|The above exception was the direct cause|^Exception in thread \S+(?: \(.*\))?:$|^Exception in worker|Exception in callback|Task exception was never retrieved|leaked (?:semaphore|shared_memory) objects|destroy_process_group\(\) was not called|^Process \S+:$|multiprocessing\.pool\.RemoteTraceback",
         "the frame around an error", "",
         ["ValueError: Caught ValueError in DataLoader worker process 0.", "During handling of the above exception, another exception occurred:",
-         "terminate called after throwing an instance of 'c10::DistBackendError'", "Fatal Python error: Aborted",
+         "terminate called after throwing an instance of 'c10::DistBackendError'", "Fatal Python error: Aborted", "Error termination. Backtrace:",
          "/usr/lib/python3.10/multiprocessing/resource_tracker.py:224: There appear to be 1 leaked semaphore objects to clean up at shutdown"],
         ["  what():  CUDA error: an illegal memory access was encountered"];
 }

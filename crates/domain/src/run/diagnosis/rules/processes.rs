@@ -30,6 +30,12 @@ rules! { PROCESSES:
          "concurrent.futures.process.BrokenProcessPool: A process in the process pool was terminated abruptly while the future was running or pending.",
          "RuntimeError: DataLoader worker (pid(s) 12, 13) exited unexpectedly"],
         ["srun: error: node01: task 3: Exited with exit code 1"];
+    - Code Echo "spawn-exit": r"process \d+ terminated with exit code [1-9]",
+        "a process of the job ended with an exit code of its own",
+        "Read what the process wrote before, on standard output too: it raised no exception.",
+        ["torch.multiprocessing.spawn.ProcessExitedException: process 2 terminated with exit code 4"],
+        ["torch.multiprocessing.spawn.ProcessExitedException: process 2 terminated with signal SIGKILL",
+         "process 2 terminated with exit code 0"];
     - Unknown Echo "aborted": r"(?:^|: |\d )Aborted(?: +\(core dumped\))?(?:$| )|exitcode *: ?-6\b|return code = -6\b|Signal 6 \(SIGABRT\)|died with <Signals\.SIGABRT|signal 6\b|exited with (?:return |exit )?(?:code|status) (?:134|-6)\b",
         "a process ended itself",
         "Look for what the process wrote before.",

@@ -24,15 +24,31 @@ use crate::{job::failure::Failure, run::first_cause::first_cause};
 struct Head {
     /// How it was made, or a public page that shows such a log.
     source: String,
-    /// `run here`, or `written after the source`.
+    /// `run here`, `written after the source` or `written`.
     made: String,
     what: String,
-    /// A part of the line to blame.
-    line: String,
+    /// A part of the line to blame, or of each line that tells the same of the failure.
+    line: Parts,
     log: String,
     rank: Option<u32>,
     node: Option<String>,
     consequences: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Parts {
+    One(String),
+    Same(Vec<String>),
+}
+
+impl Parts {
+    fn are_in(&self, line: &str) -> bool {
+        match self {
+            Self::One(part) => line.contains(part),
+            Self::Same(parts) => parts.iter().any(|part| line.contains(part)),
+        }
+    }
 }
 
 struct Case {
@@ -92,7 +108,7 @@ impl Case {
         let offset = usize::try_from(at.offset).unwrap();
         let line = self.logs[log].1[offset..].split(['\n', '\r']).next().unwrap();
         let head = &self.head;
-        let is_right = line.contains(&head.line) && self.logs[log].0 == head.log;
+        let is_right = head.line.are_in(line) && self.logs[log].0 == head.log;
         let is_of = |rank: Option<u32>, node: Option<&str>| {
             (head.rank.is_none() || head.rank == rank)
                 && (head.node.is_none() || node.is_some_and(|node| Some(node) == head.node.as_deref()))
@@ -158,13 +174,9 @@ fn search(cases: &[Case]) -> Vec<Vec<LogErrors>> {
     command.parse(&raw).unwrap().into_iter().map(|concluded| concluded.errors).collect()
 }
 
-/// How many were right when this was written last, and how many consequences were blamed. The goal is nine of ten, and none.
-const RIGHT: usize = 56;
-const BLAMED: usize = 4;
-
 #[test]
 #[expect(clippy::print_stdout, reason = "the table is for whoever adds a rule")]
-fn no_fewer_first_causes_are_found_and_no_more_consequences_blamed_than_before() {
+fn nine_of_ten_first_causes_are_found_and_no_consequence_is_blamed() {
     let cases = cases();
     // One command for a few: the search for all jobs of a command takes 25 s at most.
     let found: Vec<_> = cases.chunks(25).flat_map(search).collect();
@@ -187,7 +199,7 @@ fn no_fewer_first_causes_are_found_and_no_more_consequences_blamed_than_before()
         write!(table, "{mark:<12}{:<26}{:<52}{rule:<20}", case.head.made, case.name).unwrap();
         if mark != "right" {
             let Head { what, line: label, source, rank, node, .. } = &case.head;
-            write!(table, "{origin:?}\n    got:  {line}\n    not:  {label} {rank:?} {node:?}\n    what: {what}\n    {source}").unwrap();
+            write!(table, "{origin:?}\n    got:  {line}\n    not:  {label:?} {rank:?} {node:?}\n    what: {what}\n    {source}").unwrap();
         }
         table.push('\n');
     }
@@ -199,5 +211,5 @@ fn no_fewer_first_causes_are_found_and_no_more_consequences_blamed_than_before()
         cases.len()
     );
     assert!(cases.len() >= 60, "the corpus has {} logs", cases.len());
-    assert!(blamed <= BLAMED && right >= RIGHT, "{table}");
+    assert!(blamed == 0 && right * 10 >= cases.len() * 9, "{table}");
 }
