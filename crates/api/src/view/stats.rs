@@ -38,6 +38,10 @@ pub(crate) struct FiguresView {
     pub success_rate: Option<f64>,
     /// How long runs waited in Slurm's queue.
     pub queue_wait_seconds: QueueWaitView,
+    /// The hours of the window in which Slurm jobs held GPUs, times their GPUs, as Slurm's accounting tells them: of attempts that have
+    /// ended, with requeues and retries, also of jobs that were deleted since. A minute after an attempt they are usually known.
+    #[schema(minimum = 0, example = 96.5)]
+    pub gpu_hours: f64,
 }
 
 /// How jobs ended.
@@ -101,7 +105,8 @@ pub(crate) struct BucketView {
 
 impl From<JobFigures> for FiguresView {
     fn from(figures: JobFigures) -> Self {
-        let JobFigures { submitted, done, error, canceled, starts, wait_p50, wait_p90 } = figures;
+        let JobFigures { submitted, done, error, canceled, starts, wait_p50, wait_p90, gpu_seconds } =
+            figures;
         Self {
             submitted,
             ended: EndedView { done, error, canceled },
@@ -111,6 +116,7 @@ impl From<JobFigures> for FiguresView {
                 p50: wait_p50.map(to_millis),
                 p90: wait_p90.map(to_millis),
             },
+            gpu_hours: hours(gpu_seconds),
         }
     }
 }
@@ -118,6 +124,11 @@ impl From<JobFigures> for FiguresView {
 /// Percentiles are interpolated, and would end in the errors of binary fractions.
 fn to_millis(seconds: f64) -> f64 {
     (seconds * 1000.0).round() / 1000.0
+}
+
+#[expect(clippy::cast_precision_loss, reason = "seconds are far below 2^53")]
+fn hours(seconds: u64) -> f64 {
+    seconds as f64 / 3600.0
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts of jobs are far below 2^53")]

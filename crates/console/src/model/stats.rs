@@ -22,6 +22,7 @@ pub(crate) struct Figures {
     pub(crate) ended: Ended,
     pub(crate) success_rate: Option<f64>,
     pub(crate) queue_wait_seconds: QueueWait,
+    pub(crate) gpu_hours: f64,
 }
 
 /// How jobs ended.
@@ -55,6 +56,7 @@ pub(crate) struct Group {
     ended: Ended,
     success_rate: Option<f64>,
     queue_wait_seconds: QueueWait,
+    gpu_hours: f64,
 }
 
 /// The figures of a part of the window.
@@ -65,14 +67,15 @@ pub(crate) struct Bucket {
     ended: Ended,
     success_rate: Option<f64>,
     queue_wait_seconds: QueueWait,
+    gpu_hours: f64,
 }
 
 macro_rules! has_figures {
     ($($of:ty),+) => {
         $(impl $of {
             pub(crate) fn figures(&self) -> Figures {
-                let Self { submitted, ended, success_rate, queue_wait_seconds, .. } = *self;
-                Figures { submitted, ended, success_rate, queue_wait_seconds }
+                let Self { submitted, ended, success_rate, queue_wait_seconds, gpu_hours, .. } = *self;
+                Figures { submitted, ended, success_rate, queue_wait_seconds, gpu_hours }
             }
         })+
     };

@@ -167,7 +167,7 @@ fn stats() -> Value {
     let figures = |name: &str, value: Value, done: u32, error: u32| {
         json!({
             name: value, "submitted": 7, "ended": {"done": done, "error": error, "canceled": 1}, "success_rate": 0.75,
-            "queue_wait_seconds": {"runs": 9, "p50": 62.5, "p90": 3600.0},
+            "queue_wait_seconds": {"runs": 9, "p50": 62.5, "p90": 3600.0}, "gpu_hours": 96.54,
         })
     };
     json!({

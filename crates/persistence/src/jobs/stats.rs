@@ -1,4 +1,5 @@
-//! Figures about jobs in a window of time: how many were accepted and how they ended, and how long their runs waited in Slurm's queue.
+//! Figures about jobs in a window of time: how many were accepted and how they ended, how long their runs waited in Slurm's queue, and
+//! the GPU time that they held.
 
 use std::collections::HashMap;
 
@@ -85,6 +86,8 @@ pub struct JobFigures {
     /// Percentiles of their time in Slurm's queue, in seconds; `None` without such a run.
     pub wait_p50: Option<f64>,
     pub wait_p90: Option<f64>,
+    /// The seconds of the window in which Slurm jobs held GPUs, times their GPUs, as far as accounting has told.
+    pub gpu_seconds: u64,
 }
 
 /// All figures that a filter asks for.
@@ -121,6 +124,7 @@ struct Line {
     starts: i64,
     wait_p50: Option<f64>,
     wait_p90: Option<f64>,
+    gpu_seconds: i64,
 }
 
 impl Line {
@@ -133,6 +137,7 @@ impl Line {
             starts: count(self.starts),
             wait_p50: self.wait_p50,
             wait_p90: self.wait_p90,
+            gpu_seconds: count(self.gpu_seconds),
         }
     }
 }
@@ -212,6 +217,29 @@ async fn lines(db: &mut PgConnection, texts: &Texts<'_>, filter: &StatsFilter) -
                         ))::float8 as seconds) w
                where r.started_at >= $6 and r.started_at < $7 and w.seconds is not null
                  and (cardinality($4) = 0 or string_to_array(coalesce(r.partition, f.partition), ',') && $4)
+           ), held as (
+               -- What a job held counts when the job is deleted, too. The time in which it was suspended is left out at its end.
+               select greatest(l.started_at, $6) as from_at, least(l.started_at + l.elapsed * interval '1 second', $7) as to_at, l.gpus,
+                      case $8::text when 'status' then array[j.status] when 'cluster' then array[l.cluster]
+                                    when 'owner' then array[l.owner] when 'rule' then array[a.rule]
+                                    when 'partition' then array[l.partition] when 'label' then array[l.labels ->> $9::text] end as groups
+               from allocations l
+               left join jobs j on $8 in ('status', 'rule') and j.id = l.job_id
+               left join slurm_metadata a on $8 = 'rule' and a.job_id = j.id and a.attempt = j.attempt and a.rule is not null
+               where ($1::text is null or l.owner = $1)
+                 and (cardinality($2::text[]) = 0 or l.cluster = any($2))
+                 and (cardinality($3::text[]) = 0 or l.owner = any($3))
+                 and (cardinality($4) = 0 or l.partition = any($4))
+                 and ($5::jsonb = '{}' or l.labels @> $5)
+                 and l.owner <> '' and l.gpus > 0
+                 and l.started_at < $7 and l.started_at + l.elapsed * interval '1 second' > $6
+           ), bucket_times as (
+               select h.gpus, n as bucket,
+                      least(h.to_at, $10::timestamptz + (n + 1) * $11::float8 * interval '1 second')
+                          - greatest(h.from_at, $10 + n * $11 * interval '1 second') as time
+               from held h, generate_series(floor(extract(epoch from h.from_at - $10) / $11)::int,
+                                            ceil(extract(epoch from h.to_at - $10) / $11)::int - 1) n
+               where $10 is not null
            ), parts as (
                select 'totals' as level, null::int as bucket, null as value, figure, sum(jobs) as number, null::float8[] as waits
                from counted group by figure
@@ -228,6 +256,13 @@ async fn lines(db: &mut PgConnection, texts: &Texts<'_>, filter: &StatsFilter) -
                union all
                select 'group', null, value, 'started', count(*), percentile_cont(array[0.5, 0.9]) within group (order by wait)
                from starts, unnest(groups) value group by value
+               union all
+               select 'totals', null, null, 'held', sum(extract(epoch from to_at - from_at) * gpus), null from held
+               union all
+               select 'bucket', bucket, null, 'held', sum(extract(epoch from time) * gpus), null from bucket_times group by bucket
+               union all
+               select 'group', null, value, 'held', sum(extract(epoch from to_at - from_at) * gpus), null
+               from held, unnest(groups) value group by value
            ), lines as (
                select level, bucket, value,
                       coalesce(sum(number) filter (where figure = 'submitted'), 0)::bigint as submitted,
@@ -235,14 +270,15 @@ async fn lines(db: &mut PgConnection, texts: &Texts<'_>, filter: &StatsFilter) -
                       coalesce(sum(number) filter (where figure = 'Error'), 0)::bigint as error,
                       coalesce(sum(number) filter (where figure = 'Canceled'), 0)::bigint as canceled,
                       coalesce(sum(number) filter (where figure = 'started'), 0)::bigint as starts,
-                      max(waits[1]) as wait_p50, max(waits[2]) as wait_p90
+                      max(waits[1]) as wait_p50, max(waits[2]) as wait_p90,
+                      coalesce(sum(number) filter (where figure = 'held'), 0)::bigint as gpu_seconds
                from parts group by level, bucket, value
            ), placed as (
-               select *, row_number() over (partition by level order by submitted + done + error + canceled desc, starts desc, value) as place
+               select *, row_number() over (partition by level order by submitted + done + error + canceled desc, gpu_seconds desc, starts desc, value) as place
                from lines
            )
            select level as "level!", bucket, value, submitted as "submitted!", done as "done!", error as "error!",
-                  canceled as "canceled!", starts as "starts!", wait_p50, wait_p90
+                  canceled as "canceled!", starts as "starts!", wait_p50, wait_p90, gpu_seconds as "gpu_seconds!"
            from placed where level <> 'group' or place <= $12
            order by level, place"#,
         texts.owner,

@@ -78,6 +78,7 @@ fn totals(stats: &Stats) -> Markup {
                 ("Error", Some(html! { (totals.ended.error) })),
                 ("Canceled", Some(html! { (totals.ended.canceled) })),
                 ("Success rate", Some(tables::rate(totals.success_rate))),
+                ("GPU hours", Some(html! { (tables::hours(totals.gpu_hours)) })),
                 ("Runs started", Some(html! { (wait.runs) })),
                 ("Wait in the queue", Some(html! { (tables::wait(wait.p50)) " (median), " (tables::wait(wait.p90)) " (9 of 10)" })),
             ]))

@@ -19,6 +19,11 @@ pub(super) fn rate(rate: Option<f64>) -> Markup {
     }
 }
 
+/// GPU hours, to a tenth.
+pub(super) fn hours(hours: f64) -> String {
+    format!("{hours:.1}")
+}
+
 /// A time in seconds.
 pub(super) fn wait(seconds: Option<f64>) -> Markup {
     let time =
@@ -31,14 +36,16 @@ fn heads() -> Markup {
     html! {
         th scope="col" { "Submitted" } th scope="col" { "Done" } th scope="col" { "Error" } th scope="col" { "Canceled" }
         th scope="col" { "Success rate" } th scope="col" { "Runs started" } th scope="col" { "Median wait" } th scope="col" { "Wait of 9 in 10" }
+        th scope="col" { "GPU hours" }
     }
 }
 
 fn cells(figures: Figures) -> Markup {
-    let Figures { submitted, ended, success_rate, queue_wait_seconds: waits } = figures;
+    let Figures { submitted, ended, success_rate, queue_wait_seconds: waits, gpu_hours } = figures;
     html! {
         td.number { (submitted) } td.number { (ended.done) } td.number { (ended.error) } td.number { (ended.canceled) }
         td.number { (rate(success_rate)) } td.number { (waits.runs) } td.time { (wait(waits.p50)) } td.time { (wait(waits.p90)) }
+        td.number { (hours(gpu_hours)) }
     }
 }
 
