@@ -450,14 +450,15 @@ const HELD: &str = "
 async fn gpu_hours_are_what_slurm_accounts_for_in_the_window(pool: PgPool) {
     let api = TestApi::new(pool);
     sqlx::raw_sql(HELD).execute(&api.pool).await.unwrap();
-    let seconds = |figures: &Value| (figures["gpu_hours"].as_f64().unwrap() * 3600.0).round();
+    #[expect(clippy::cast_possible_truncation, reason = "whole seconds")]
+    let seconds = |figures: &Value| (figures["gpu_hours"].as_f64().unwrap() * 3600.0).round() as i64;
     let of = async |query: &str| stats(&api, &format!("{DAYS}{query}")).await;
     let shown = of("&bucket=day").await;
     // The first hour of the third one is before the window.
-    let (ann, bob) = (3600.0 * 4.0 + 3600.0 * 8.0, 1801.0 * 2.0);
+    let (ann, bob) = (3600 * 4 + 3600 * 8, 1801 * 2);
     assert_eq!(seconds(&shown["totals"]), ann + bob, "{shown}");
     let days: Vec<_> = shown["buckets"].as_array().unwrap().iter().map(seconds).collect();
-    assert_eq!(days, [1800.0 * 4.0 + 3600.0 * 8.0, 1800.0 * 4.0 + bob, 0.0]);
+    assert_eq!(days, [1800 * 4 + 3600 * 8, 1800 * 4 + bob, 0]);
     let teams: Vec<_> = of("&group_by=label:team").await["groups"]
         .as_array()
         .unwrap()
@@ -465,8 +466,8 @@ async fn gpu_hours_are_what_slurm_accounts_for_in_the_window(pool: PgPool) {
         .map(|group| (group["value"].as_str().map(str::to_owned), seconds(group)))
         .collect();
     let team = |name: &str| Some(name.to_owned());
-    assert_eq!(teams, [(None, 3600.0 * 8.0), (team("vision"), 3600.0 * 4.0), (team("speech"), bob)]);
+    assert_eq!(teams, [(None, 3600 * 8), (team("vision"), 3600 * 4), (team("speech"), bob)]);
     assert_eq!(seconds(&of("&label=team:speech").await["totals"]), bob);
     assert_eq!(seconds(&of("&owner=ann&cluster=dgx&partition=polar").await["totals"]), ann);
-    assert_eq!(seconds(&of("&partition=other").await["totals"]), 0.0);
+    assert_eq!(seconds(&of("&partition=other").await["totals"]), 0);
 }

@@ -40,6 +40,7 @@ async fn due(store: &Store) -> Vec<(SlurmJobId, AttemptKey)> {
 }
 
 /// Each stored allocation: id, seconds, GPUs.
+#[expect(clippy::disallowed_methods, reason = "a statement of tests")]
 async fn stored(pool: &PgPool) -> Vec<(i64, i64, i32)> {
     let rows = "select slurm_job_id, elapsed, gpus from allocations where owner = 'ann' order by started_at";
     sqlx::query_as(rows).fetch_all(pool).await.unwrap()
