@@ -28,7 +28,7 @@ async fn a_hit_has_its_place_and_the_line_around_it(pool: PgPool) {
     assert_eq!((&found["attempt"], &found["complete"]), (&json!(1), &json!(true)));
     let log =
         |log: &str, size: u64| json!({"log": log, "size": size, "from": 0, "to": size, "complete": true});
-    assert_eq!(found["logs"], json!([log("main.out", 8), log("main.err", 31)]));
+    assert_eq!(found["logs"], json!([log("main.out", 8), log("main.err", 32)]));
     let there = api.get(&format!("/jobs/{id}/logs?stream=err&offset=16&limit=5")).await;
     assert_eq!(there.text(), "Error");
     assert_eq!(search(&api, &id, "q=nothing").await["hits"], json!([]));

