@@ -63,7 +63,7 @@ pub enum MetricAxis {
 /// Collects series from status lines in the order of their events, in bounded memory.
 #[derive(Debug)]
 pub struct MetricCollector {
-    /// The names that are wanted; all if it is empty.
+    /// Only these names; all if it is empty.
     names: BTreeSet<String>,
     /// The most points of one series.
     most: usize,

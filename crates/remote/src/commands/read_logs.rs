@@ -173,7 +173,10 @@ impl Answering {
         match self {
             Self::One(answer) => answer,
             Self::Files(names) => Some(LogAnswer::Files(names)),
-            Self::Search(search) => search.whole(),
+            Self::Search(search) => Some(match search.whole()? {
+                Ok(logs) => LogAnswer::Searched(logs),
+                Err(reason) => LogAnswer::InvalidPattern(reason),
+            }),
         }
     }
 }

@@ -2,7 +2,6 @@
 
 use slurm::{RemotePath, text_type};
 
-use super::read_logs::LogAnswer;
 use crate::{ParseError, answer::Line, stdin_writer::StdinWriter};
 
 /// The most characters of a pattern.
@@ -138,12 +137,12 @@ impl LogSearch {
         Ok(())
     }
 
-    /// None if a log is missing in the answer.
-    pub(super) fn whole(self) -> Option<LogAnswer> {
+    /// The logs, or why the pattern is none. None if a log is missing in the answer.
+    pub(super) fn whole(self) -> Option<Result<Vec<SearchedLog>, String>> {
         if let Some(reason) = self.invalid {
-            return Some(LogAnswer::InvalidPattern(reason));
+            return Some(Err(reason));
         }
-        self.logs.into_iter().map(|(_, log)| log).collect::<Option<_>>().map(LogAnswer::Searched)
+        self.logs.into_iter().map(|(_, log)| log).collect::<Option<_>>().map(Ok)
     }
 }
 

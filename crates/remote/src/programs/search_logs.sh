@@ -9,7 +9,7 @@ search_overlap=65536
 window_before=600
 window_after=1200
 
-# Reads "line:offset:match" and prints "offset length" for each hit, and "F" if there are more than wanted. A match in the line of a hit and
+# Reads "line:offset:match" and prints "offset length" for each hit, and "F" if there are more than asked for. A match in the line of a hit and
 # near it is none of its own.
 # shellcheck disable=SC2016
 choose_hits='

@@ -22,13 +22,13 @@ use crate::{
 };
 
 /// A response with bytes.
-struct Bytes {
+pub(crate) struct Bytes {
     status: u16,
     next_offset: Option<u64>,
-    bytes: Vec<u8>,
+    pub(crate) bytes: Vec<u8>,
 }
 
-fn get(service: &Service, path: &str) -> Bytes {
+pub(crate) fn get(service: &Service, path: &str) -> Bytes {
     let agent: ureq::Agent = ureq::Agent::config_builder()
         .http_status_as_error(false)
         .timeout_global(Some(Duration::from_secs(30)))
@@ -96,7 +96,7 @@ fn sha256(bytes: &[u8]) -> String {
 }
 
 /// The log directory of the job's newest attempt, as documented by TAO.
-fn log_dir(service: &Service, status: &Value, attempt: u32) -> String {
+pub(crate) fn log_dir(service: &Service, status: &Value, attempt: u32) -> String {
     let (base, id) = (service.sandbox.var("SLURM_BASE_RESULTS_DIR"), status["id"].as_str().unwrap());
     let suffix = if attempt == 1 { String::new() } else { format!("-r{attempt}") };
     format!("{base}/slurm-logs/tao-job-{id}{suffix}-{}", status["slurm_job_id"].as_str().unwrap())
@@ -207,39 +207,6 @@ fn a_log_of_two_gigabytes_is_read_in_parts_with_little_memory() {
     service.sandbox.login(&format!("rm '{file}'"));
     assert!(took < Duration::from_mins(1), "{took:?}");
     assert!(grown < 80_000, "{grown} KiB more than before");
-}
-
-#[test]
-fn a_log_of_a_gigabyte_is_searched_on_the_cluster() {
-    let service = Service::start();
-    let id = service.submit(&command("echo begin; echo 'RuntimeError: here' >&2"));
-    let ended = service.wait_ended(&id);
-    let file = format!("{}/main.out", log_dir(&service, &ended, 1));
-    service.sandbox.login(&format!(
-        "head -c 1000000000 <(yes 'the same line, again and again') >> '{file}'; printf '\\nthe needle \\xff\\n' >> '{file}'"
-    ));
-    let size: u64 = service.sandbox.login(&format!("stat -c %s '{file}'")).parse().unwrap();
-    let search = |query: &str| -> Value {
-        let answer = get(&service, &format!("/jobs/{id}/logs/search?{query}"));
-        serde_json::from_slice(&answer.bytes).unwrap()
-    };
-    // On a busy machine one search may not come to the end.
-    let (mut from, mut hits) = (0, Vec::new());
-    while from < size {
-        let found = search(&format!("stream=out&q=needle&from={from}"));
-        let log = &found["logs"][0];
-        assert!(log["to"].as_u64().unwrap() > from, "{found}");
-        from = log["to"].as_u64().unwrap();
-        hits.extend(found["hits"].as_array().unwrap().clone());
-    }
-    assert_eq!(hits.len(), 1, "{hits:?}");
-    assert_eq!((&hits[0]["excerpt"], &hits[0]["offset"]), (&json!("the needle \u{fffd}"), &json!(size - 9)));
-    let there = get(&service, &format!("/jobs/{id}/logs?stream=out&offset={}&limit=6", size - 9));
-    assert_eq!(there.bytes, b"needle");
-    let error = search("stream=err&q=(begin|runtimeerror)&regex=true&ignore_case=true");
-    assert_eq!((&error["hits"][0]["log"], &error["complete"]), (&json!("main.err"), &json!(true)));
-    assert_eq!(search("q=(&regex=true")["errors"][0]["code"], "invalid_pattern");
-    service.sandbox.login(&format!("rm '{file}'"));
 }
 
 #[test]

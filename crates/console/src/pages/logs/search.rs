@@ -67,7 +67,7 @@ fn hits(job: &Job, choice: &Choice, asked: &Query, from: u64, at: Option<&str>, 
     html! {
         section aria-label="Hits" {
             p role="status" {
-                @match found.hits.len() { 0 => "No hit", 1 => "1 hit", number => (number) " hits" }
+                @match found.hits.len() { 0 => "No hit", 1 => "1 hit", number => { (number) " hits" } }
                 @if let Some(log) = log {
                     " in bytes " (from) " to " (log.to) " of " (bytes(log.size)) ". "
                     @if log.to <= from && !log.complete { "The cluster was too slow to search here. " }

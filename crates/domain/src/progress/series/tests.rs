@@ -99,7 +99,7 @@ fn names_are_what_the_progress_takes_for_names() {
 }
 
 #[test]
-fn only_the_wanted_names_are_collected() {
+fn only_the_named_metrics_are_collected() {
     let mut collector = MetricCollector::new(BTreeSet::from(["loss".to_owned(), "none".to_owned()]), 500);
     collector.take(1, DateTime::UNIX_EPOCH, &json!({"kpi": {"loss": 1, "acc": 2}}));
     assert_eq!(shown(collector).len(), 1);
