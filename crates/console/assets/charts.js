@@ -17,7 +17,8 @@
     if (className) element.className = className;
     return element;
   };
-  const short = (value) => value === null || value === undefined ? "–" : Number.isInteger(value) && Math.abs(value) < 1e7 ? String(value) : value.toPrecision(5);
+  const isPlain = (size) => size === 0 || (size >= 1e-3 && size < 1e7);
+  const short = (value) => value === null || value === undefined ? "–" : isPlain(Math.abs(value)) ? String(Number(value.toPrecision(5))) : value.toExponential(3).replace(/\.?0+e/, "e");
   const place = (axis, x) => axis === "time" ? new Date(x * 1000).toLocaleString() : short(x);
 
   // uPlot needs places that rise: where a job repeats steps, its newest value counts.
@@ -78,8 +79,8 @@
       figure.append(caption, frame, details);
       if (chart.note) figure.append(make("p", chart.note, "hint"));
       element.append(figure);
-      const data = uPlot.join(chart.curves.map(ordered));
-      const plot = new uPlot(options(chart, widthOf(figure)), data.length > 1 ? data : [[], []], frame);
+      if (chart.curves.every((curve) => curve.x.length === 0)) { frame.replaceWith(make("p", "No finite value was reported.", "hint")); continue; }
+      const plot = new uPlot(options(chart, widthOf(frame)), uPlot.join(chart.curves.map(ordered)), frame);
       // The texts of the legend are in the table, too.
       plot.root.querySelector(".u-legend")?.setAttribute("aria-hidden", "true");
       state.plots.push(plot);
@@ -116,7 +117,7 @@
   const widths = new ResizeObserver((entries) => {
     for (const { target } of entries) {
       for (const plot of shown.get(target)?.plots ?? []) {
-        const width = widthOf(plot.root.closest("figure"));
+        const width = widthOf(plot.root.parentElement);
         if (Math.abs(plot.width - width) > 1) plot.setSize({ width, height: HEIGHT });
       }
     }

@@ -27,7 +27,7 @@ fn asked(api: &FakeApi, path: &str) -> Vec<String> {
 async fn hits_are_links_to_their_places_and_the_log_is_not_read_for_them() {
     let api = FakeApi::new();
     let page = shown(&api, "/logs?stream=err&task=1&q=a%26b&regex=true").await;
-    assert_eq!(asked(&api, "/logs/search"), ["stream=err&task=1&q=a%26b&regex=true&from=0"], "{}", page.text);
+    assert_eq!(asked(&api, "/logs/search"), ["task=1&stream=err&q=a%26b&regex=true&from=0"], "{}", page.text);
     assert_eq!(asked(&api, "/logs"), Vec::<String>::new());
     let to = |rest: &str| {
         let address = format!("/ui/jobs/{JOB}/logs?task=1&stream=err&attempt=2&q=a%26b&regex=true&{rest}");
@@ -49,7 +49,7 @@ async fn a_hit_is_shown_marked_among_the_lines_around_it() {
     let page = shown(&api, "/logs?q=two&at=5").await;
     assert!(page.text.contains("<span class=\"line hit\" id=\"hit\">two"), "{}", page.text);
     assert!(page.text.contains("id=\"b0\">one"), "{}", page.text);
-    assert_eq!(asked(&api, "/logs"), ["task=0&stream=out&offset=0&limit=131072"]);
+    assert_eq!(asked(&api, "/logs"), ["stream=out&task=0&offset=0&limit=131072"]);
 }
 
 #[tokio::test]

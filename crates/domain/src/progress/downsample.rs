@@ -8,9 +8,9 @@ pub(super) fn chosen(points: &[(f64, f64)], most: usize) -> Vec<usize> {
     }
     let last = points.len() - 1;
     let value = |index: &usize| points[*index].1;
-    let least = (0..points.len()).min_by(|a, b| value(a).total_cmp(&value(b))).unwrap_or(0);
-    let greatest = (0..points.len()).max_by(|a, b| value(a).total_cmp(&value(b))).unwrap_or(0);
-    let mut chosen = vec![0, least, greatest, last];
+    let lowest = (0..points.len()).min_by(|a, b| value(a).total_cmp(&value(b))).unwrap_or(0);
+    let highest = (0..points.len()).max_by(|a, b| value(a).total_cmp(&value(b))).unwrap_or(0);
+    let mut chosen = vec![0, lowest, highest, last];
     chosen.sort_unstable();
     chosen.dedup();
     if let Some(buckets) = most.checked_sub(chosen.len()).filter(|buckets| *buckets > 0) {

@@ -201,7 +201,7 @@ mod tests {
         (part.start, String::from_utf8(part.bytes).unwrap())
     }
 
-    #[test_case(4, 6 => (8, "three\n".to_owned()); "no line begins between")]
+    #[test_case(4, 6 => (4, "two\nthree\n".to_owned()); "a line begins at the beginning")]
     #[test_case(5, 9 => (8, "three\n".to_owned()); "a line begins before the place")]
     #[test_case(9, 12 => (9, "hree\n".to_owned()); "the last line")]
     fn a_window_around_a_place_has_its_line(offset: u64, at: u64) -> (u64, String) {

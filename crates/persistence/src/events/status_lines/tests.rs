@@ -5,24 +5,18 @@ use testkit::command_job;
 use super::*;
 use crate::{NewJob, Sealer};
 
+async fn run(pool: &PgPool, statement: String) {
+    sqlx::raw_sql(sqlx::AssertSqlSafe(statement)).execute(pool).await.unwrap();
+}
+
 /// A job with these lines: attempt, file, content.
 async fn with_lines(pool: &PgPool, number: u128, lines: &[(i32, &str, &str)]) -> (Store, JobId) {
     let store = Store::from_pool(pool.clone(), Sealer::from_key([7; 32]));
     let new = NewJob { job: command_job(number), secrets: Secrets::default(), request_hash: [0; 32] };
     store.insert_job(&new).await.unwrap();
     for (seq, (attempt, file, data)) in (10_i64..).zip(lines) {
-        let data: Value = serde_json::from_str(data).unwrap();
-        sqlx::query(
-            "insert into job_events (job_id, seq, at, kind, attempt, file, data) values ($1, $2, now(), 'status', $3, $4, $5)",
-        )
-        .bind(new.job.id.get())
-        .bind(seq)
-        .bind(attempt)
-        .bind(file)
-        .bind(data)
-        .execute(pool)
-        .await
-        .unwrap();
+        let id = new.job.id;
+        run(pool, format!("insert into job_events (job_id, seq, at, kind, attempt, file, data) values ('{id}', {seq}, now(), 'status', {attempt}, '{file}', '{data}')")).await;
     }
     (store, new.job.id)
 }
@@ -55,9 +49,6 @@ async fn only_lines_with_metrics_of_the_task_and_the_attempt_are_read(pool: PgPo
 async fn lines_that_were_not_stored_are_known(pool: PgPool) {
     let (store, job) = with_lines(&pool, 1, &[(1, "status.json", "{}")]).await;
     assert!(!store.lacks_status_lines(job).await.unwrap());
-    sqlx::query("update job_events set kind = 'events_truncated' where seq = 10")
-        .execute(&pool)
-        .await
-        .unwrap();
+    run(&pool, "update job_events set kind = 'events_truncated' where seq = 10".to_owned()).await;
     assert!(store.lacks_status_lines(job).await.unwrap());
 }

@@ -39,7 +39,7 @@ const MOST_HITS: u32 = 200;
 #[expect(dead_code, reason = "the fields document the query that `Search` reads")]
 pub(crate) struct SearchParameters {
     /// The text to search for, in one line.
-    #[param(min_length = 1, max_length = 500, pattern = "^[^\\n\\r\\x00]+$", example = "Traceback")]
+    #[param(min_length = 1, max_length = 500, pattern = "^[^\\n\\r\\x00]+$")]
     q: String,
     /// Whether `q` is a POSIX extended regular expression, as for `grep -E`. Default: false.
     regex: Option<bool>,
