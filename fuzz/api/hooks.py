@@ -15,7 +15,7 @@ BEYOND_SCHEMAS = {
     "contradiction", "reserved", "unknown_cluster", "unknown_partition", "unknown_key", "time_limit", "gpu_limit", "node_limit",
     "memory_limit", "cpu_limit", "gres_limit", "unknown_gpu_type", "unknown_gres", "unknown_feature", "unknown_account", "unknown_qos",
     "impossible_shape", "local_path", "remote_data", "id_conflict", "repeated",
-    "unsupported", "unknown_job", "cycle",
+    "unsupported", "unknown_job", "cycle", "invalid_pattern",
 }
 # The required fields of a job depend on its other fields and, for a retry, on its secrets. Those of a cluster depend on whether
 # it is added or changed.

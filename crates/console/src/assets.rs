@@ -32,10 +32,13 @@ macro_rules! asset {
 }
 
 /// The style sheets, scripts and pictures, in the order in which a page loads them.
-static ASSETS: [Asset; 5] = [
+static ASSETS: [Asset; 8] = [
+    asset!("uplot.css", STYLE, "vendor/uplot.min.css"),
     asset!("console.css", STYLE),
     asset!("htmx.js", SCRIPT, "vendor/htmx.min.js"),
     asset!("idiomorph.js", SCRIPT, "vendor/idiomorph-ext.min.js"),
+    asset!("uplot.js", SCRIPT, "vendor/uplot.min.js"),
+    asset!("charts.js", SCRIPT),
     asset!("console.js", SCRIPT),
     asset!("icon.svg", "image/svg+xml"),
 ];
@@ -112,7 +115,7 @@ mod tests {
 
     #[test]
     fn nothing_that_pages_load_names_another_origin() {
-        for own in ["console.css", "console.js", "icon.svg"] {
+        for own in ["console.css", "console.js", "charts.js", "icon.svg"] {
             let text = fs::read_to_string(format!("{DIR}/{own}")).unwrap();
             let text = text.replace("http://www.w3.org/2000/svg", "");
             assert!(!text.contains("http:") && !text.contains("https:") && !text.contains("//cdn"), "{own}");

@@ -45,11 +45,13 @@ pub use job::{
     cleanup::{PendingCleanup, cleanup_is_retried, next_purge_wait},
     failure::{Failure, FailureCategory, FollowedLine, LogPlace},
     identity::{AttemptNo, JobId, OUR_NAMES, Origin, PipelineId},
+    log_excerpt::LogExcerpt,
     logs::{InvalidLogName, LogContinuity, LogFile, LogPosition, LogRole},
     paths::JobPaths,
     pipeline::{Pipeline, PipelineCounts},
     results::TaskResult,
     retry_request::RetryRequest,
+    rewrites::last_rewrites,
     run::{Activity, Run},
     status::{Phase, Source, Status},
     stored::{ActiveJob, DesiredState, Job, Owner},
@@ -58,6 +60,7 @@ pub use job::{
 };
 pub use launch::{StagingError, plan_submission};
 pub use progress::{
+    series::{MOST_METRICS, MetricAxis, MetricCollector, MetricPoint, MetricSeries},
     status_file::{StatusLine, StatusWord, read_lines},
     status_files::{StatusEvent, StatusEventKind, StatusFiles},
     summary::Progress,

@@ -39,6 +39,7 @@ pub use error::{SchemaError, StoreError};
 pub use events::{
     feed::{FeedEvent, FeedFilter, FeedPage},
     job_events::JobEvent,
+    status_lines::MetricLine,
     timeline::{CommandRun, TimelineEntry, TimelinePlace},
 };
 pub use images::{ImageRecord, ImageRequest, Images, Wait};

@@ -82,6 +82,7 @@ fn bytes_of(question: &LogQuestion) -> u64 {
     match question {
         LogQuestion::Part { max_bytes, .. } => *max_bytes,
         LogQuestion::Files { most, .. } => u64::from(*most) * 16,
+        LogQuestion::Search { most, .. } => u64::from(*most) * 2048,
     }
 }
 

@@ -24,6 +24,7 @@ pub(crate) mod diagnosis;
 pub(crate) mod events;
 pub(crate) mod list;
 pub(crate) mod logs;
+pub(crate) mod metrics;
 pub(crate) mod once;
 pub(crate) mod page_token;
 pub(crate) mod read;

@@ -22,7 +22,7 @@ fn parts(api: &TestApi) -> Vec<(String, LogFrom)> {
     let asked = api.logs.asked.lock().unwrap();
     let part = |question: &LogQuestion| match question {
         LogQuestion::Part { paths, from, .. } => Some((paths[0].to_string(), *from)),
-        LogQuestion::Files { .. } => None,
+        LogQuestion::Files { .. } | LogQuestion::Search { .. } => None,
     };
     asked.iter().flatten().filter_map(part).collect()
 }
@@ -78,6 +78,19 @@ async fn parts_by_bytes_put_end_to_end_are_the_log(pool: PgPool) {
     }
     assert_eq!((read, next.as_str()), (whole, "256"));
     assert_eq!(parts(&api)[1].1, LogFrom::Offset(100));
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn a_bar_is_one_line_on_request_and_parts_still_make_the_whole_log(pool: PgPool) {
+    let (api, id) = running(pool).await;
+    api.logs.write("main.out", b"start\n  0%|  |\r 50%|# |\r100%|##|\nend\n");
+    let get = async |query: &str| api.get(&format!("/jobs/{id}/logs?stream=out&{query}")).await;
+    assert_eq!(get("rewrites=last").await.text(), "start\n100%|##|\nend\n");
+    assert_eq!(get("rewrites=all").await.bytes.len(), 37);
+    let first = get("rewrites=last&offset=0&limit=20").await;
+    assert_eq!((first.text().as_str(), first.header("x-log-next-offset")), ("start\n", "6"));
+    let rest = get("rewrites=last&offset=6").await;
+    assert_eq!((rest.text().as_str(), rest.header("x-log-next-offset")), ("100%|##|\nend\n", "37"));
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
@@ -161,6 +174,8 @@ async fn parameters_that_contradict_each_other_are_named(pool: PgPool) {
         ("stream=policy&role=policy", "role"),
         ("role=../x", "role"),
         ("task=1", "task"),
+        ("rewrites=first", "rewrites"),
+        ("rewrites=last&follow=true", "rewrites"),
     ] {
         let problem = api.get(&format!("/jobs/{id}/logs?{query}")).await.problem(400, "invalid_parameter");
         assert_eq!(problem["errors"][0]["parameter"], parameter, "{query}");

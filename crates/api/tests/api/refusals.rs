@@ -116,6 +116,7 @@ impl Operation {
             .replace("{name}", "dgx")
             .replace("{token}", job);
         let path = if self.named_by_results() { format!("{path}?results_dir=/results/{job}") } else { path };
+        let path = if self.id == "search_job_logs" { format!("{path}?q=x") } else { path };
         let mut request = Request::builder().method(self.method.as_str()).uri(path);
         if let Some(token) = token {
             request = request.header("authorization", format!("Bearer {token}"));

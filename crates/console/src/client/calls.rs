@@ -6,9 +6,9 @@ use serde::de::IgnoredAny;
 
 use super::send::{Call, Document};
 use crate::model::{
-    AttemptList, Caller, Cluster, ClusterList, Diagnosis, EventList, Job, JobList, JobStatus, NewToken,
-    PartitionList, Pipeline, PipelineList, Preflight, ResultValue, Stats, TaskList, Timeline, TokenList,
-    Validation, Webhook,
+    AttemptList, Caller, Cluster, ClusterList, Diagnosis, EventList, Job, JobList, JobStatus, LogSearch,
+    Metrics, NewToken, PartitionList, Pipeline, PipelineList, Preflight, ResultValue, Stats, TaskList,
+    Timeline, TokenList, Validation, Webhook,
 };
 
 /// Declares calls. `is` names the structures of an answer that is read in several parts.
@@ -44,6 +44,8 @@ calls! {
     JOB_RESULTS: Vec<ResultValue> = GET "/jobs/{id}/results";
     JOB_SCRIPT: Document, is () = GET "/jobs/{id}/script";
     JOB_LOGS: Document, is () = GET "/jobs/{id}/logs";
+    SEARCH_LOGS: LogSearch = GET "/jobs/{id}/logs/search";
+    JOB_METRICS: Metrics = GET "/jobs/{id}/metrics";
     CANCEL_JOB: JobStatus = POST "/jobs/{id}/cancel";
     PAUSE_JOB: JobStatus = POST "/jobs/{id}/pause";
     RESUME_JOB: JobStatus = POST "/jobs/{id}/resume";

@@ -17,6 +17,8 @@ pub(crate) struct Line {
     pub(crate) rewrites: usize,
     /// The bytes at its end that are not shown.
     pub(crate) cut: usize,
+    /// Whether it has the place that was asked for.
+    pub(crate) is_marked: bool,
 }
 
 /// Reads lines from the bytes of a log. Colours go on from line to line.
@@ -27,14 +29,33 @@ pub(crate) struct Lines {
 
 impl Lines {
     /// The lines of these bytes. `offset` is the place of the first byte. The last line may have no end yet.
-    pub(crate) fn read(&mut self, bytes: &[u8], mut offset: u64) -> Vec<Line> {
+    pub(crate) fn read(&mut self, bytes: &[u8], offset: u64) -> Vec<Line> {
+        self.read_marking(bytes, offset, None)
+    }
+
+    /// The same; the line with this place is marked, and shows what was written there, not what it was last.
+    pub(crate) fn read_marking(&mut self, bytes: &[u8], mut offset: u64, place: Option<u64>) -> Vec<Line> {
         let lines = bytes.split_inclusive(|byte| *byte == b'\n');
         let read = |whole: &[u8]| {
-            let line = self.line(whole.strip_suffix(b"\n").unwrap_or(whole), offset);
+            let body = whole.strip_suffix(b"\n").unwrap_or(whole);
+            let within = place.and_then(|place| usize::try_from(place.checked_sub(offset)?).ok());
+            let line = match within.filter(|within| *within < whole.len()) {
+                Some(within) => self.marked(body, offset, within),
+                None => self.line(body, offset),
+            };
             offset += whole.len() as u64;
             line
         };
         lines.map(read).collect()
+    }
+
+    fn marked(&mut self, line: &[u8], offset: u64, within: usize) -> Line {
+        let within = within.min(line.len());
+        let begin = line[..within].iter().rposition(|byte| *byte == b'\r').map_or(0, |at| at + 1);
+        let end = line[within..].iter().position(|byte| *byte == b'\r').map_or(line.len(), |at| within + at);
+        // Of a part without end what is around the place.
+        let begin = begin.max(within.saturating_sub(SHOWN / 2));
+        Line { rewrites: rewrites(line), is_marked: true, ..self.line(&line[begin..end], offset) }
     }
 
     /// A line that may be written further. It does not change the colours of the next one.
@@ -51,7 +72,7 @@ impl Lines {
             _ => (last, 0),
         };
         let text: Cow<'_, str> = String::from_utf8_lossy(shown);
-        Line { offset, html: paint(&text, &mut self.style), rewrites: rewrites(line), cut }
+        Line { offset, html: paint(&text, &mut self.style), rewrites: rewrites(line), cut, is_marked: false }
     }
 }
 
@@ -117,6 +138,26 @@ mod tests {
         assert_eq!(preview("é 1\ré".as_bytes()), ("é 1".to_owned(), 1));
         assert_eq!(preview(b"\x1b[31mold\rn"), ("n".to_owned(), 1));
         assert_eq!(preview(b""), (String::new(), 0));
+    }
+
+    #[test]
+    fn the_line_with_a_place_shows_what_was_written_there() {
+        let text = b"one\n 1%\r 2%\r 3%\nlast";
+        let marked = |place| {
+            let lines = Lines::default().read_marking(text, 100, Some(place));
+            let mut marked = lines.into_iter().filter(|line| line.is_marked);
+            let line = marked.next().map(|line| (line.offset, line.html, line.rewrites));
+            assert!(marked.next().is_none());
+            line
+        };
+        assert_eq!(marked(102), Some((100, "one".to_owned(), 0)));
+        assert_eq!(marked(109), Some((104, " 2%".to_owned(), 2)));
+        assert_eq!(marked(112), Some((104, " 3%".to_owned(), 2)));
+        assert_eq!(marked(119), Some((116, "last".to_owned(), 0)));
+        assert_eq!((marked(99), marked(120)), (None, None));
+        let long = [b"x".repeat(1 << 20), b"needle".to_vec()].concat();
+        let line = Lines::default().read_marking(&long, 0, Some(1 << 20)).remove(0);
+        assert!(line.html.ends_with("needle") && line.html.len() < SHOWN, "{}", line.html.len());
     }
 
     #[test]

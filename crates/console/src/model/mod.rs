@@ -5,6 +5,8 @@ mod attempt;
 mod cluster;
 mod diagnosis;
 mod job;
+mod log_search;
+mod metrics;
 mod partition;
 mod pipeline;
 mod stats;
@@ -22,6 +24,8 @@ pub(crate) use job::{
     Component, Event, EventList, Facet, Facets, Job, JobList, JobStatus, JobSummary, Live, Note, Pending,
     Progress, Ready, Validation,
 };
+pub(crate) use log_search::{LogHit, LogSearch};
+pub(crate) use metrics::{MetricSeries, Metrics};
 pub(crate) use partition::{Partition, PartitionList};
 pub(crate) use pipeline::{Need, Pipeline, PipelineCounts, PipelineJob, PipelineList};
 pub(crate) use stats::{Bucket, Figures, Stats};

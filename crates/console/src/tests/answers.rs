@@ -77,6 +77,14 @@ fn pipeline() -> Value {
 }
 
 /// The path of each call with its answer.
+fn found() -> Value {
+    json!({
+        "attempt": 2,
+        "hits": [{"offset": 70, "excerpt": "an error here", "match_start": 3, "match_length": 5}],
+        "logs": [{"size": 4096, "to": 71, "complete": false}],
+    })
+}
+
 pub(super) fn all() -> Vec<(String, Value)> {
     let of_job = |rest: &str| format!("/jobs/{JOB}{rest}");
     let task = json!({
@@ -94,6 +102,11 @@ pub(super) fn all() -> Vec<(String, Value)> {
         ("/jobs".into(), json!({"jobs": [job()], "next_page_token": "next", "facets": facets()})),
         (of_job(""), job()),
         (of_job("/diagnosis"), diagnosis()),
+        (
+            of_job("/metrics"),
+            json!({"series": [{"name": "loss", "attempt": 1, "axis": "epoch", "x": [1.0, 2.0], "values": [0.5, 0.25], "not_finite": 1}], "truncated": true}),
+        ),
+        (of_job("/logs/search"), found()),
         (of_job("/attempts"), json!({"attempts": [attempt(), attempt()]})),
         (of_job("/tasks"), json!({"tasks": [task], "next_page_token": null})),
         (
@@ -198,6 +211,7 @@ pub(super) fn pages() -> Vec<String> {
         job("/script"),
         job("/webhook"),
         job("/logs"),
+        job("/logs?q=error"),
         "/ui/access".into(),
         "/ui/clusters".into(),
         "/ui/clusters/dgx".into(),

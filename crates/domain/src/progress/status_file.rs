@@ -218,7 +218,7 @@ impl From<&Map<String, Value>> for StatusLine {
 }
 
 /// A number, written as one or as text: Python's loggers do both. Not finite for NaN and infinity.
-fn number(value: &Value) -> Option<f64> {
+pub(super) fn number(value: &Value) -> Option<f64> {
     match value {
         Value::Number(number) => number.as_f64(),
         Value::String(text) => text.trim().parse().ok(),
@@ -236,7 +236,7 @@ fn count(value: &Value) -> Option<u64> {
 }
 
 /// The value of a metric: a number, alone or as `{"value": …}`. Null if it is not finite. `None` for anything else.
-fn metric(value: &Value) -> Option<Value> {
+pub(super) fn metric(value: &Value) -> Option<Value> {
     match value {
         Value::Object(fields) => metric(fields.get("value")?),
         Value::Number(_) => Some(value.clone()),
@@ -244,7 +244,7 @@ fn metric(value: &Value) -> Option<Value> {
     }
 }
 
-fn is_name(key: &str) -> bool {
+pub(super) fn is_name(key: &str) -> bool {
     key.chars().count() <= 100 && !key.chars().any(char::is_control)
 }
 

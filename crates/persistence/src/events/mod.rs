@@ -2,4 +2,5 @@
 
 pub(crate) mod feed;
 pub(crate) mod job_events;
+pub(crate) mod status_lines;
 pub(crate) mod timeline;

@@ -1,7 +1,8 @@
-//! Reads parts of logs, any number of them in one command.
+//! Reads and searches logs, any number of them in one command.
 
 use std::{collections::BTreeSet, time::Duration};
 
+use super::search_logs::{LogPattern, LogSearch, SearchedLog};
 use crate::{
     Call, ParseError, RawOutput, RemoteCommand, Repeat, Subject,
     answer::{Answer, Line},
@@ -9,7 +10,7 @@ use crate::{
 };
 use slurm::RemotePath;
 
-const PROGRAM: &str = program!("preamble", "read_logs");
+const PROGRAM: &str = program!("preamble", "search_logs", "read_logs");
 
 /// A file system that needs longer for a few megabytes does not answer.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -47,6 +48,19 @@ pub enum LogQuestion {
         /// The most names.
         most: u32,
     },
+    /// A search in some logs. It ends after some seconds and gigabytes, wherever it is then.
+    Search {
+        /// The attempt.
+        subject: Subject,
+        /// Where each log may be: the first path that exists is searched.
+        logs: Vec<Vec<RemotePath>>,
+        /// What is searched for.
+        pattern: LogPattern,
+        /// The byte at which to begin in each log.
+        from: u64,
+        /// The most hits in all logs.
+        most: u32,
+    },
 }
 
 /// Where a part of a log begins.
@@ -69,6 +83,10 @@ pub enum LogAnswer {
     Missing,
     /// The file exists, and the login user may not read it.
     Unreadable,
+    /// What the search found in each log, in the order of the question.
+    Searched(Vec<SearchedLog>),
+    /// The pattern is no regular expression; the reason of `grep`.
+    InvalidPattern(String),
 }
 
 /// A part of a log.
@@ -93,7 +111,7 @@ fn signed(value: u64) -> u64 {
 
 impl LogQuestion {
     fn subject(&self) -> &Subject {
-        let (Self::Part { subject, .. } | Self::Files { subject, .. }) = self;
+        let (Self::Part { subject, .. } | Self::Files { subject, .. } | Self::Search { subject, .. }) = self;
         subject
     }
 
@@ -111,6 +129,14 @@ impl LogQuestion {
                 stdin.field("files").field(0).field(most).field(1).end_line();
                 stdin.field(directory).end_line();
             }
+            Self::Search { logs, pattern, from, most, .. } => {
+                stdin.field("search").field(signed(*from)).field(most).field(logs.len()).end_line();
+                pattern.stdin(stdin);
+                for paths in logs {
+                    stdin.field(paths.len()).end_line();
+                    stdin.rows(paths);
+                }
+            }
         }
     }
 
@@ -121,14 +147,36 @@ impl LogQuestion {
                 super::encoded(usize::try_from(*max_bytes).unwrap_or(usize::MAX)).saturating_add(LINE)
             }
             Self::Files { most, .. } => usize::try_from(*most).unwrap_or(usize::MAX).saturating_mul(LINE),
+            Self::Search { logs, most, .. } => LogSearch::room(logs.len(), *most),
+        }
+    }
+}
+
+/// The answer to one question, as far as it was read.
+enum Answering {
+    One(Option<LogAnswer>),
+    Files(Vec<String>),
+    Search(LogSearch),
+}
+
+impl Answering {
+    fn new(question: &LogQuestion) -> Self {
+        match question {
+            LogQuestion::Part { .. } => Self::One(None),
+            LogQuestion::Files { .. } => Self::Files(Vec::new()),
+            LogQuestion::Search { logs, .. } => Self::Search(LogSearch::new(logs.len())),
         }
     }
 
-    /// The answer if no line is about this question.
-    fn unanswered(&self) -> Option<LogAnswer> {
+    /// None if it is incomplete.
+    fn whole(self) -> Option<LogAnswer> {
         match self {
-            Self::Part { .. } => None,
-            Self::Files { .. } => Some(LogAnswer::Files(Vec::new())),
+            Self::One(answer) => answer,
+            Self::Files(names) => Some(LogAnswer::Files(names)),
+            Self::Search(search) => Some(match search.whole()? {
+                Ok(logs) => LogAnswer::Searched(logs),
+                Err(reason) => LogAnswer::InvalidPattern(reason),
+            }),
         }
     }
 }
@@ -139,14 +187,15 @@ impl ReadLogs {
         &self,
         mut line: Line<'a>,
         mut rest: impl Iterator<Item = Line<'a>>,
-        answers: &mut [Option<LogAnswer>],
+        answers: &mut [Answering],
     ) -> Result<(), ParseError> {
         let index = line.index(self.questions.len())?;
-        let twice = || line.malformed("a second answer to one question");
-        let answer = match (line.tag, &self.questions[index]) {
-            (b"MISSING", LogQuestion::Part { .. }) => LogAnswer::Missing,
-            (b"UNREADABLE", LogQuestion::Part { .. }) => LogAnswer::Unreadable,
-            (b"LOG", LogQuestion::Part { paths, .. }) => {
+        let (known, answer) = match (line.tag, &self.questions[index], &mut answers[index]) {
+            (b"MISSING", LogQuestion::Part { .. }, Answering::One(known)) => (known, LogAnswer::Missing),
+            (b"UNREADABLE", LogQuestion::Part { .. }, Answering::One(known)) => {
+                (known, LogAnswer::Unreadable)
+            }
+            (b"LOG", LogQuestion::Part { paths, .. }, Answering::One(known)) => {
                 let mut words = line;
                 let path = paths[words.index(paths.len())?].clone();
                 let (size, inode, start) = (words.value()?, words.value()?, words.value()?);
@@ -154,16 +203,19 @@ impl ReadLogs {
                 if data.tag != b"DATA" {
                     return Err(data.malformed("the bytes of a log are expected"));
                 }
-                LogAnswer::Chunk(LogChunk { path, size, inode, start, bytes: data.blob()? })
+                (known, LogAnswer::Chunk(LogChunk { path, size, inode, start, bytes: data.blob()? }))
             }
-            (b"FILE", LogQuestion::Files { .. }) => {
-                let Some(LogAnswer::Files(names)) = &mut answers[index] else { return Err(twice()) };
+            (b"FILE", _, Answering::Files(names)) => {
                 names.push(line.rest().into_owned());
                 return Ok(());
             }
+            (_, LogQuestion::Search { logs, .. }, Answering::Search(search)) => {
+                return search.take(line, logs);
+            }
             _ => return Err(line.malformed("an unknown kind of line")),
         };
-        if answers[index].replace(answer).is_some() { Err(twice()) } else { Ok(()) }
+        let is_second = known.replace(answer).is_some();
+        if is_second { Err(line.malformed("a second answer to one question")) } else { Ok(()) }
     }
 }
 
@@ -187,12 +239,12 @@ impl RemoteCommand for ReadLogs {
 
     fn parse(&self, raw: &RawOutput) -> Result<Self::Output, ParseError> {
         let answer = Answer::read(Self::NAME, raw)?;
-        let mut answers: Vec<_> = self.questions.iter().map(LogQuestion::unanswered).collect();
+        let mut answers: Vec<_> = self.questions.iter().map(Answering::new).collect();
         let mut lines = answer.lines();
         while let Some(line) = lines.next() {
             self.take(line, &mut lines, &mut answers)?;
         }
-        let all: Option<Vec<_>> = answers.into_iter().collect();
+        let all: Option<Vec<_>> = answers.into_iter().map(Answering::whole).collect();
         all.ok_or_else(|| answer.lacks("the answer to a question"))
     }
 

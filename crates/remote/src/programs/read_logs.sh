@@ -1,10 +1,12 @@
 # shellcheck shell=bash
 # Reads parts of logs: the last lines, or bytes from an offset, and the names of logs in a directory. It reads only the
-# requested bytes, however long a log is.
+# requested bytes, however long a log is. And searches logs.
 #
 # stdin: a line "number of questions"; then each question, a line
 #   lines|offset, how many lines or which offset, at most so many bytes, number of paths   and each path on its own line
 #   files, 0, at most so many names, 1                                                     and the directory
+#   search, which offset, at most so many hits, number of logs                             and the lines
+#     text|expression, and any-case     the pattern     and for each log the number of paths and each path
 # The first of the paths that exists is read.
 
 # The log may grow while it is read: bytes past the size at the start belong to the next call.
@@ -68,6 +70,10 @@ say_files() {
 IFS= read -r count || give_up 'the number of questions did not arrive'
 for ((index = 0; index < count; index++)); do
   IFS=$'\t' read -r kind from limit paths || give_up 'the list of questions did not arrive whole'
-  if [ "$kind" = files ]; then say_files "$index"; else say_part "$index"; fi
+  case $kind in
+    files) say_files "$index" ;;
+    search) say_search "$index" "$from" "$limit" "$paths" ;;
+    *) say_part "$index" ;;
+  esac
 done
 finish

@@ -30,6 +30,7 @@ mod remove;
 mod requeued;
 mod results;
 mod room;
+mod search_logs;
 mod slow_results;
 mod submit_batch;
 mod submit_failures;

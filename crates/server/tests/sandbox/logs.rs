@@ -22,13 +22,13 @@ use crate::{
 };
 
 /// A response with bytes.
-struct Bytes {
+pub(crate) struct Bytes {
     status: u16,
     next_offset: Option<u64>,
-    bytes: Vec<u8>,
+    pub(crate) bytes: Vec<u8>,
 }
 
-fn get(service: &Service, path: &str) -> Bytes {
+pub(crate) fn get(service: &Service, path: &str) -> Bytes {
     let agent: ureq::Agent = ureq::Agent::config_builder()
         .http_status_as_error(false)
         .timeout_global(Some(Duration::from_secs(30)))
@@ -96,7 +96,7 @@ fn sha256(bytes: &[u8]) -> String {
 }
 
 /// The log directory of the job's newest attempt, as documented by TAO.
-fn log_dir(service: &Service, status: &Value, attempt: u32) -> String {
+pub(crate) fn log_dir(service: &Service, status: &Value, attempt: u32) -> String {
     let (base, id) = (service.sandbox.var("SLURM_BASE_RESULTS_DIR"), status["id"].as_str().unwrap());
     let suffix = if attempt == 1 { String::new() } else { format!("-r{attempt}") };
     format!("{base}/slurm-logs/tao-job-{id}{suffix}-{}", status["slurm_job_id"].as_str().unwrap())

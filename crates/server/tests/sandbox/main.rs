@@ -31,6 +31,7 @@ mod jwt;
 mod kept_clusters;
 mod killed;
 mod launchers;
+mod log_search;
 mod logins;
 mod logs;
 mod monitoring;

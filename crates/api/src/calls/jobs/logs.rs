@@ -21,6 +21,7 @@ mod pace;
 mod pieces;
 mod place;
 mod read;
+pub(crate) mod search;
 mod selection;
 mod watched;
 

@@ -7,7 +7,7 @@ use std::{
 
 use api::{LogReading, LogSource, LogUnavailable, Readiness};
 use domain::ClusterName;
-use remote::{LogAnswer, LogChunk, LogFrom, LogQuestion};
+use remote::{LogAnswer, LogChunk, LogFinds, LogFrom, LogHit, LogPattern, LogQuestion, SearchedLog};
 use slurm::RemotePath;
 
 /// Logs by the end of their path; an outage takes them all away.
@@ -54,8 +54,43 @@ impl FakeLogs {
                 };
                 LogAnswer::Chunk(part(path, *inode, bytes, *from, *max_bytes))
             }
+            LogQuestion::Search { pattern, .. } if pattern.is_expression && pattern.text.as_str() == "(" => {
+                LogAnswer::InvalidPattern("Unmatched ( or \\(".to_owned())
+            }
+            LogQuestion::Search { logs, pattern, from, most, .. } => {
+                let (mut left, mut searched) = (*most as usize, Vec::new());
+                for paths in logs {
+                    let found = |path: &RemotePath| {
+                        files.iter().find(|(name, _)| path.as_str().ends_with(name.as_str()))
+                    };
+                    let log = paths.iter().find_map(|path| Some((path, &found(path)?.1.1)));
+                    searched.push(log.map_or(SearchedLog::Missing, |(path, bytes)| {
+                        SearchedLog::Read(finds(path, bytes, pattern, *from, &mut left))
+                    }));
+                }
+                LogAnswer::Searched(searched)
+            }
         }
     }
+}
+
+/// Each place of the text, as the program finds it; the window is the whole log.
+fn finds(path: &RemotePath, bytes: &[u8], pattern: &LogPattern, from: u64, left: &mut usize) -> LogFinds {
+    let text = pattern.text.as_str().as_bytes();
+    let from = usize::try_from(from).unwrap().min(bytes.len());
+    let mut finds =
+        LogFinds { path: path.clone(), size: bytes.len() as u64, to: bytes.len() as u64, hits: vec![] };
+    let places = (from..bytes.len()).filter(|at| bytes[*at..].starts_with(text));
+    for at in places {
+        if *left == 0 {
+            finds.to = finds.hits.last().map_or(from as u64, |last: &LogHit| last.offset + 1);
+            break;
+        }
+        *left -= 1;
+        let (offset, length) = (at as u64, text.len() as u64);
+        finds.hits.push(LogHit { offset, length, start: 0, window: bytes.to_vec() });
+    }
+    finds
 }
 
 fn part(path: &RemotePath, inode: u64, whole: &[u8], from: LogFrom, most: u64) -> LogChunk {

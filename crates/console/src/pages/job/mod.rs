@@ -3,6 +3,7 @@
 mod actions;
 mod attempts;
 mod cause;
+mod charts;
 mod components;
 mod events;
 mod needs;
@@ -19,6 +20,7 @@ use maud::{Markup, html};
 
 pub(crate) use actions::act;
 pub(crate) use attempts::attempts;
+pub(crate) use charts::charts;
 pub(crate) use events::events;
 pub(crate) use overview::{overview, warnings};
 pub(crate) use results::results;

@@ -4,7 +4,7 @@ use axum::{http::StatusCode, response::Response};
 use maud::{Markup, html};
 use serde_json::Value;
 
-use super::{cause, components, needs::needs, stepper};
+use super::{cause, charts, components, needs::needs, stepper};
 use crate::{
     ROOT,
     client::{Failure, JOB_DIAGNOSIS, Query},
@@ -37,6 +37,7 @@ fn content(now: Moment, job: &Job, diagnosis: Option<&Diagnosis>) -> Markup {
         (stepper::stepper(now, summary))
         (cause::panel(now, job, diagnosis))
         (progress(job))
+        (charts::section(job))
         div.columns {
             section {
                 h2 { "Where" }

@@ -4,6 +4,7 @@ mod choice;
 mod file;
 mod follow;
 mod part;
+mod search;
 mod window;
 
 pub(crate) use file::file;

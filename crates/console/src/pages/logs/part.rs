@@ -21,16 +21,27 @@ pub(super) enum Place {
     From(u64),
     /// The lines before this byte.
     Before(u64),
+    /// The line with this byte, and lines around it.
+    Around(u64),
 }
+
+/// What is shown before a place.
+const LEAD: u64 = 16 * 1024;
 
 impl Place {
     pub(super) fn of(query: &Query) -> Self {
         let number = |name: &str| query.one(name).and_then(|text| text.parse::<u64>().ok());
-        match (number("offset"), number("before")) {
-            (Some(offset), _) => Self::From(offset),
-            (None, Some(before)) => Self::Before(before),
-            (None, None) => Self::End,
+        match (number("at"), number("offset"), number("before")) {
+            (Some(at), ..) => Self::Around(at),
+            (None, Some(offset), _) => Self::From(offset),
+            (None, None, Some(before)) => Self::Before(before),
+            (None, None, None) => Self::End,
         }
+    }
+
+    /// The byte whose line is marked.
+    fn mark(self) -> Option<u64> {
+        if let Self::Around(at) = self { Some(at) } else { None }
     }
 }
 
@@ -61,6 +72,11 @@ impl Part {
                 let part =
                     Self::bytes(api, job, log, from.saturating_sub(1), end - from.saturating_sub(1)).await?;
                 Ok(part.beginning_at(from).last_lines())
+            }
+            Place::Around(at) => {
+                let from = at.saturating_sub(LEAD);
+                let part = Self::bytes(api, job, log, from.saturating_sub(1), WINDOW).await?;
+                Ok(part.around(from, at).ending_whole())
             }
             Place::End => {
                 let query = log.clone().with("tail", LINES);
@@ -118,6 +134,16 @@ impl Part {
         self
     }
 
+    /// The same, but never after `at`: a line that begins before `offset` and has it is cut.
+    fn around(self, offset: u64, at: u64) -> Self {
+        let whole = self.clone().beginning_at(offset);
+        if whole.start <= at || self.bytes.is_empty() {
+            return whole;
+        }
+        let cut = usize::try_from(offset.saturating_sub(self.start)).unwrap_or(0).min(self.bytes.len());
+        Self { start: self.start + cut as u64, bytes: self.bytes[cut..].to_vec(), ..self }
+    }
+
     /// Ends with a whole line, unless the log itself ends here or the line fills the part.
     fn ending_whole(mut self) -> Self {
         let mut ends =
@@ -149,8 +175,8 @@ impl Part {
         self
     }
 
-    pub(super) fn lines(&self) -> Vec<Line> {
-        Lines::default().read(&self.bytes, self.start)
+    pub(super) fn lines(&self, place: Place) -> Vec<Line> {
+        Lines::default().read_marking(&self.bytes, self.start, place.mark())
     }
 }
 
@@ -172,6 +198,16 @@ mod tests {
     fn a_window_begins_with_a_line(start: u64, offset: u64) -> (u64, String) {
         let log = "one\ntwo\nthree\n";
         let part = part(start, &log[usize::try_from(start).unwrap()..], 14).beginning_at(offset);
+        (part.start, String::from_utf8(part.bytes).unwrap())
+    }
+
+    #[test_case(4, 6 => (4, "two\nthree\n".to_owned()); "a line begins at the beginning")]
+    #[test_case(5, 9 => (8, "three\n".to_owned()); "a line begins before the place")]
+    #[test_case(9, 12 => (9, "hree\n".to_owned()); "the last line")]
+    fn a_window_around_a_place_has_its_line(offset: u64, at: u64) -> (u64, String) {
+        let part = part(offset - 1, &"one\ntwo\nthree\n"[usize::try_from(offset).unwrap() - 1..], 14)
+            .around(offset, at);
+        assert!(part.start <= at);
         (part.start, String::from_utf8(part.bytes).unwrap())
     }
 

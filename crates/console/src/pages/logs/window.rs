@@ -6,6 +6,7 @@ use maud::{Markup, PreEscaped, html};
 use super::{
     choice::Choice,
     part::{Part, Place},
+    search,
 };
 use crate::{
     ROOT,
@@ -34,12 +35,17 @@ pub(crate) async fn window(visit: Visit, IdPath(id): IdPath) -> Result<Response,
 async fn log(visit: &Visit, job: &Job) -> Result<Markup, Failure> {
     let choice = Choice::of(&visit.query).for_job(job);
     let place = Place::of(&visit.query);
+    let found = search::panel(visit, job, &choice).await?;
+    // The hits alone, until one is chosen.
+    if place == Place::End && search::is_asked(&visit.query) {
+        return Ok(html! { (choice.form(job)) (found) });
+    }
     let content = match Part::read(&visit.api, &job.summary.id, &choice.query(), place).await {
         Ok(part) => shown(job, &choice, place, &part),
         Err(failure) if failure.is("no_log_yet") => waiting(job, &choice, &failure),
         Err(failure) => return Err(failure),
     };
-    Ok(html! { (choice.form(job)) (content) })
+    Ok(html! { (choice.form(job)) (found) (content) })
 }
 
 fn path(job: &Job, rest: &str) -> String {
@@ -65,7 +71,7 @@ fn follow_from(job: &Job, choice: &Choice, offset: u64) -> String {
 fn shown(job: &Job, choice: &Choice, place: Place, part: &Part) -> Markup {
     let at_end = part.end() >= part.size;
     let to = |query: Query| query.after(&path(job, ""));
-    let lines = part.lines();
+    let lines = part.lines(place);
     let (whole, rest) = whole_lines(part, &lines);
     let follow = (place == Place::End && !is_over(job)).then(|| follow_from(job, choice, rest));
     html! {
@@ -120,8 +126,9 @@ fn frame(follow: &str, lines: &Markup) -> Markup {
 
 /// A line with an address of its own.
 pub(super) fn row(line: &Line) -> Markup {
+    let id = if line.is_marked { "hit".to_owned() } else { format!("b{}", line.offset) };
     html! {
-        span.line id={ "b" (line.offset) } {
+        span.line.hit[line.is_marked] id=(id) {
             @if line.rewrites > 0 { span.again title={ "written " (line.rewrites + 1) " times; this is the last" } { "↻" (line.rewrites) " " } }
             (PreEscaped(&line.html))
             @if line.cut > 0 { span.odd { "… " (line.cut) " more bytes" } }

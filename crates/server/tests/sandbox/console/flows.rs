@@ -245,3 +245,86 @@ fn a_cause_is_three_clicks_from_the_list_and_a_wait_two() {
     browser.sees(".badge", "Canceled");
     browser.finish(&[]);
 }
+
+#[test]
+fn a_hit_of_a_search_leads_to_its_line() {
+    let service = service();
+    let token = token(&service, "ann", "read,write");
+    let text = r"
+        seq -f 'line %.0f' 30000
+        for i in $(seq 900); do printf '\rTraining: %d/900' $i; done
+        printf '\nneedle <b>\n'; seq -f 'line %.0f' 30000
+    ";
+    let id = submit(&service, &token, &command(text));
+    let browser = visitor(&service, &token);
+    browser.open(&format!("/ui/jobs/{id}"));
+    browser.sees(".job-head .badge", "Done");
+    browser.press("Logs");
+    browser.fill("#log-q", "needle <b>");
+    // Enter.
+    browser.keys("\u{e007}");
+    browser.sees("section[aria-label=Hits]", "1 hit");
+    browser.sees(".hits mark", "needle <b>");
+    browser.check("hits");
+    browser.click(".hits a");
+    browser.sees("#hit", "needle <b>");
+    let is_in_view = "const hit = document.getElementById('hit').getBoundingClientRect(); return hit.top >= 0 && hit.bottom <= innerHeight";
+    until("the hit to be in view", Duration::from_secs(20), || browser.run(is_in_view) == json!(true));
+    browser.picture("log-hit");
+    browser.check("a hit");
+    // What a bar was meanwhile.
+    browser.fill("#log-q", "Training: 4[0-9]1/");
+    browser.click("input[name=regex]");
+    browser.press("Search");
+    browser.sees(".hits", "Training: 4");
+    browser.click(".hits a");
+    browser.sees("#hit", "Training: 4");
+    browser.fill("#log-q", "(");
+    browser.press("Search");
+    browser.sees("[role=alert]", "POSIX extended regular expression");
+    browser.fill("#log-q", "^line [0-9]+$");
+    browser.press("Search");
+    browser.sees("section[aria-label=Hits]", "50 hits");
+    browser.press("Search further");
+    browser.sees(".hits", "line 51");
+    browser.finish(&[]);
+}
+
+#[test]
+fn the_metrics_of_a_job_are_drawn_and_go_on_with_it() {
+    let service = service();
+    let token = token(&service, "ann", "read,write");
+    let text = r#"
+        results=$TAO_API_RESULTS_DIR/$TAO_API_JOB_ID
+        mkdir -p "$results"
+        line() { printf '{"status": "RUNNING", "epoch": %d, "max_epoch": 40, "kpi": {"loss": %s, "<b>hostile": 1}}\n' "$1" "$2" >> "$results/status.json"; }
+        for i in $(seq 20); do line $i $((100 / i)); done
+        until [ -e "$results/go" ]; do sleep 0.2; done
+        line 21 NaN; line 22 4711
+    "#;
+    let id = submit(&service, &token, &command(text));
+    let browser = visitor(&service, &token);
+    browser.open(&format!("/ui/jobs/{id}"));
+    browser.sees(".charts", "loss");
+    browser.sees(".charts", "<b>hostile");
+    let ink = "const canvas = [...document.querySelectorAll('.charts canvas')].at(-1);
+               return canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.some((byte) => byte > 0)";
+    until("the chart to be drawn", Duration::from_secs(20), || browser.run(ink) == json!(true));
+    for (name, width, dark) in [("light", 1280, false), ("dark", 1280, true), ("narrow", 390, false)] {
+        browser.view(width, dark);
+        let fits = "return [...document.querySelectorAll('.charts figure')].every((one) => one.querySelector('.uplot').getBoundingClientRect().width <= one.clientWidth)";
+        until("the charts to fit", Duration::from_secs(20), || browser.run(fits) == json!(true));
+        browser.check(name);
+        browser.picture(&format!("charts-{name}"));
+    }
+    mark(&browser);
+    browser.run("[...document.querySelectorAll('.charts summary')].at(-1).click()");
+    browser.sees(".charts table", "Least");
+    service.let_go(&id);
+    browser.sees(".job-head .badge", "Done");
+    // The table stays open.
+    browser.sees(".charts details[open] table", "4711");
+    browser.sees(".charts", "1 values were null, NaN or infinite");
+    assert_marked(&browser);
+    browser.finish(&[]);
+}

@@ -2,7 +2,7 @@
 
 use domain::{AttemptNo, AttemptPlace, Job, JobId, JobPaths, LogFile, LogRole, Phase};
 use remote::{LogFrom, LogQuestion};
-use slurm::InvalidName;
+use slurm::{InvalidName, RemotePath};
 
 use crate::{
     problem::{Kind, Problem},
@@ -69,8 +69,17 @@ pub(super) fn part_of(
     from: LogFrom,
     max_bytes: u64,
 ) -> Result<LogQuestion, InvalidName> {
-    let paths = JobPaths::new(&place.job_dir, job)?.log_file(place, file)?;
+    let paths = paths_of(job, place, file)?;
     Ok(LogQuestion::Part { subject: place.key(job).subject, paths, from, max_bytes })
+}
+
+/// Where a log may be.
+pub(super) fn paths_of(
+    job: JobId,
+    place: &AttemptPlace,
+    file: &LogFile,
+) -> Result<Vec<RemotePath>, InvalidName> {
+    JobPaths::new(&place.job_dir, job)?.log_file(place, file)
 }
 
 /// The question for a role's logs; none until Slurm has accepted the attempt.

@@ -4,13 +4,13 @@ use axum::{
     http::{HeaderName, HeaderValue, header},
     response::{IntoResponse, Response},
 };
-use domain::{AttemptNo, AttemptPlace, Job, LogFile};
+use domain::{AttemptNo, AttemptPlace, Job, LogFile, last_rewrites};
 use remote::{LogAnswer, LogChunk, LogFrom, LogQuestion};
-use tokio::time::timeout;
+use tokio::{sync::OwnedSemaphorePermit, time::timeout};
 
 use super::{
     place,
-    selection::{Part, Selection},
+    selection::{Part, Rewrites, Selection},
 };
 use crate::{
     problem::{Kind, Problem},
@@ -30,19 +30,25 @@ struct Read {
 
 /// Reads the logs and returns the answer.
 pub(super) async fn respond(app: &App, job: &Job, selection: &Selection) -> Result<Response, Problem> {
-    let no_log = || {
-        let why = place::why_no_log(job, selection.attempt, selection.which.role.as_ref());
-        Problem::new(Kind::NoLogYet, why)
-    };
     let Some(place) = place::attempt(app, job, selection.task, selection.attempt).await? else {
-        return Err(no_log());
+        return Err(no_log(job, selection));
     };
-    // Many readers must neither queue on a login host nor fill this process's memory.
-    let turn = timeout(app.limits.log_patience, app.log_reads.turn(&job.cluster)).await;
-    let _turn = turn.ok().flatten().ok_or_else(|| busy(app.limits.log_reads))?;
+    let _turn = turn(app, job).await?;
     let files = files(app, job, &place, selection).await?;
     let read = parts(app, job, &place, files, selection.part).await?;
-    if read.is_empty() { Err(no_log()) } else { Ok(answer(read, place.no)) }
+    if read.is_empty() { Err(no_log(job, selection)) } else { Ok(answer(read, place.no, selection.rewrites)) }
+}
+
+/// Why there is no log.
+pub(super) fn no_log(job: &Job, selection: &Selection) -> Problem {
+    let why = place::why_no_log(job, selection.attempt, selection.which.role.as_ref());
+    Problem::new(Kind::NoLogYet, why)
+}
+
+/// Waits for the right to read. Many readers must neither queue on a login host nor fill this process's memory.
+pub(super) async fn turn(app: &App, job: &Job) -> Result<OwnedSemaphorePermit, Problem> {
+    let turn = timeout(app.limits.log_patience, app.log_reads.turn(&job.cluster)).await;
+    turn.ok().flatten().ok_or_else(|| busy(app.limits.log_reads))
 }
 
 fn busy(most: usize) -> Problem {
@@ -50,7 +56,8 @@ fn busy(most: usize) -> Problem {
     Problem::unavailable(Kind::LogsBusy, detail)
 }
 
-async fn files(
+/// The selected logs.
+pub(super) async fn files(
     app: &App,
     job: &Job,
     place: &AttemptPlace,
@@ -65,7 +72,7 @@ async fn files(
     let answers = ask(app, job, vec![question]).await?;
     let names = answers.into_iter().find_map(|answer| match answer {
         LogAnswer::Files(names) => Some(names),
-        LogAnswer::Chunk(_) | LogAnswer::Missing | LogAnswer::Unreadable => None,
+        _ => None,
     });
     Ok(which.among(&names.unwrap_or_default()))
 }
@@ -94,20 +101,24 @@ async fn parts(
         match answer {
             LogAnswer::Chunk(chunk) => read.push(Read { file, chunk }),
             LogAnswer::Unreadable => return Err(unreadable(&file)),
-            LogAnswer::Missing | LogAnswer::Files(_) => {}
+            _ => {}
         }
     }
     Ok(read)
 }
 
-async fn ask(app: &App, job: &Job, questions: Vec<LogQuestion>) -> Result<Vec<LogAnswer>, Problem> {
+pub(super) async fn ask(
+    app: &App,
+    job: &Job,
+    questions: Vec<LogQuestion>,
+) -> Result<Vec<LogAnswer>, Problem> {
     app.log_reads.at_once(&job.cluster, questions).await.map_err(|unavailable| {
         let detail = format!("The log cannot be read now: {}", unavailable.detail);
         Problem::unavailable(Kind::ClusterUnavailable, detail)
     })
 }
 
-fn unreadable(file: &LogFile) -> Problem {
+pub(super) fn unreadable(file: &LogFile) -> Problem {
     let detail = format!("The cluster's login user may not read `{file}`: the file's permissions forbid it.");
     Problem::new(Kind::LogUnreadable, detail)
 }
@@ -125,21 +136,36 @@ fn heading(bytes: &[u8], file: &LogFile, several: bool) -> Vec<u8> {
     heading
 }
 
-fn answer(read: Vec<Read>, attempt: AttemptNo) -> Response {
+/// The part with each line as it was last. It ends with a whole line, since the next one may be rewritten further.
+fn collapsed(mut chunk: LogChunk) -> (u64, Vec<u8>) {
+    let end = chunk.start.saturating_add(u64::try_from(chunk.bytes.len()).unwrap_or(u64::MAX));
+    let last = chunk.bytes.iter().rposition(|byte| *byte == b'\n').filter(|_| end < chunk.size);
+    if let Some(last) = last {
+        chunk.bytes.truncate(last + 1);
+    }
+    let next = chunk.start.saturating_add(u64::try_from(chunk.bytes.len()).unwrap_or(u64::MAX));
+    (next, last_rewrites(&chunk.bytes))
+}
+
+fn answer(read: Vec<Read>, attempt: AttemptNo, rewrites: Rewrites) -> Response {
     let size: u64 = read.iter().map(|part| part.chunk.size).fold(0, u64::saturating_add);
-    let place = match read.as_slice() {
-        [Read { chunk: LogChunk { start, bytes, .. }, .. }] => {
-            Some((*start, start.saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX))))
-        }
-        _ => None,
-    };
     let several = read.len() > 1;
+    let mut place = None;
     let mut bytes = Vec::with_capacity(read.iter().map(|part| part.chunk.bytes.len() + 64).sum());
-    for part in read {
+    for Read { file, chunk } in read {
+        let start = chunk.start;
+        let (next, part) = match rewrites {
+            Rewrites::Last => collapsed(chunk),
+            Rewrites::All => {
+                (start.saturating_add(u64::try_from(chunk.bytes.len()).unwrap_or(u64::MAX)), chunk.bytes)
+            }
+        };
         if several {
-            bytes.extend(heading(&bytes, &part.file, several));
+            bytes.extend(heading(&bytes, &file, several));
+        } else {
+            place = Some((start, next));
         }
-        bytes.extend(part.chunk.bytes);
+        bytes.extend(part);
     }
     let fixed = [
         (header::CONTENT_TYPE, "text/plain; charset=utf-8"),
@@ -164,14 +190,28 @@ mod tests {
 
     #[test]
     fn one_log_says_where_its_part_begins_and_ends() {
-        let response = answer(vec![part("main.err", b"xy")], AttemptNo::FIRST);
+        let response = answer(vec![part("main.err", b"xy")], AttemptNo::FIRST, Rewrites::All);
         let values = [SIZE, ATTEMPT, OFFSET, NEXT_OFFSET].map(|name| response.headers()[name].clone());
         assert_eq!(values, ["100", "1", "7", "9"]);
     }
 
     #[test]
+    fn rewritten_lines_are_as_they_were_last_and_the_offsets_are_those_of_the_log() {
+        let shown = |bytes: &[u8], size| {
+            let mut read = part("main.err", bytes);
+            read.chunk.size = size;
+            let (next, bytes) = collapsed(read.chunk);
+            (next, String::from_utf8(bytes).unwrap())
+        };
+        assert_eq!(shown(b" 1%\r 2%\nnext\r 3%", 23), (23, " 2%\n 3%t".to_owned()));
+        assert_eq!(shown(b" 1%\r 2%\nnext\r 3%", 100), (15, " 2%\n".to_owned()), "the last line may go on");
+        assert_eq!(shown(b" 1%\r 2%", 100), (14, " 2%".to_owned()), "a line that fills the part");
+    }
+
+    #[test]
     fn several_logs_have_a_size_and_no_place() {
-        let response = answer(vec![part("main.out", b"x"), part("main.err", b"y")], AttemptNo::FIRST);
+        let response =
+            answer(vec![part("main.out", b"x"), part("main.err", b"y")], AttemptNo::FIRST, Rewrites::All);
         assert_eq!(response.headers()[SIZE], "200");
         assert!(!response.headers().contains_key(OFFSET) && !response.headers().contains_key(NEXT_OFFSET));
     }

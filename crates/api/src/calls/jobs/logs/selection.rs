@@ -1,4 +1,4 @@
-//! The query parameters of `GET /jobs/{id}/logs`.
+//! The query parameters of `GET /jobs/{id}/logs` and of the search.
 
 use domain::{AttemptNo, Job, LogFile, LogRole, LogStream};
 use strum::EnumString;
@@ -47,6 +47,17 @@ impl Stream {
     }
 }
 
+/// What is shown of lines that were written again and again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, ToSchema)]
+#[strum(serialize_all = "lowercase")]
+#[schema(rename_all = "lowercase")]
+pub(super) enum Rewrites {
+    /// Every byte.
+    All,
+    /// Each line as it was last.
+    Last,
+}
+
 /// Selects logs.
 #[derive(Debug, IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -75,6 +86,10 @@ pub(crate) struct LogParameters {
     limit: Option<u64>,
     /// Stream the logs until the job has finished.
     follow: Option<bool>,
+    /// `last`: a line that was written again and again with carriage returns, such as a bar of progress, is as a terminal shows it last.
+    /// Offsets stay those of the log, and the part ends with a whole line if it has one. Not with `follow`. Default: `all`.
+    #[param(inline)]
+    rewrites: Option<Rewrites>,
 }
 
 /// The selected logs of an attempt.
@@ -127,6 +142,7 @@ pub(crate) struct Selection {
     pub(super) attempt: Option<AttemptNo>,
     pub(super) part: Part,
     pub(super) follow: bool,
+    pub(super) rewrites: Rewrites,
     /// Whether it begins at a byte, so that a role's first process is meant.
     by_bytes: bool,
     /// The task of the job's array.
@@ -156,6 +172,18 @@ fn which(parameters: &Parameters, by_bytes: bool) -> Result<Which, Problem> {
 }
 
 impl Selection {
+    /// The logs that are searched, each from this byte on.
+    pub(super) fn for_search(parameters: &Parameters, from: Option<u64>) -> Result<Self, Problem> {
+        let attempt = parameters.number("attempt", 1..=i32::MAX.unsigned_abs())?.and_then(AttemptNo::new);
+        let which = which(parameters, from.is_some())?;
+        if from.is_some() && which.streams.len() > 1 {
+            return Err(contradiction("from", "is a position in one file; use stream=out or stream=err"));
+        }
+        let part = Part::Bytes { offset: from.unwrap_or(0), limit: u64::MAX };
+        let (follow, rewrites, by_bytes) = (false, Rewrites::All, from.is_some());
+        Ok(Self { which, attempt, part, follow, rewrites, by_bytes, task: None })
+    }
+
     /// The selection for this job.
     pub(super) fn of(mut self, job: &Job) -> Result<Self, Problem> {
         let (role, task) = (self.which.role.is_some(), self.which.task);
@@ -181,7 +209,7 @@ impl Selection {
 
 impl FromQuery for Selection {
     const KNOWN: &'static [&'static str] =
-        &["stream", "role", "task", "attempt", "tail", "offset", "limit", "follow"];
+        &["stream", "role", "task", "attempt", "tail", "offset", "limit", "follow", "rewrites"];
 
     fn from_query(parameters: &Parameters) -> Result<Self, Problem> {
         let tail = parameters.number("tail", 1..=LONGEST_TAIL)?;
@@ -189,6 +217,7 @@ impl FromQuery for Selection {
         let limit = parameters.number("limit", 1..=i64::MAX.unsigned_abs())?;
         let attempt = parameters.number("attempt", 1..=i32::MAX.unsigned_abs())?;
         let follow = parameters.parse("follow", "true or false")?.unwrap_or(false);
+        let rewrites = parameters.parse("rewrites", "all or last")?.unwrap_or(Rewrites::All);
         if tail.is_some() && (offset.is_some() || limit.is_some()) {
             return Err(contradiction("tail", "counts lines from the end; leave out offset and limit"));
         }
@@ -197,6 +226,12 @@ impl FromQuery for Selection {
         }
         if limit.is_some() && follow {
             return Err(contradiction("limit", "cannot be combined with follow; leave out one of them"));
+        }
+        if rewrites == Rewrites::Last && follow {
+            return Err(contradiction(
+                "rewrites",
+                "a followed log has every byte; leave out rewrites or follow",
+            ));
         }
         let which = which(parameters, offset.is_some())?;
         // Byte offsets of different files are unrelated.
@@ -210,6 +245,6 @@ impl FromQuery for Selection {
             (None, None) => Part::Tail(DEFAULT_TAIL),
         };
         let attempt = attempt.and_then(AttemptNo::new);
-        Ok(Self { which, attempt, part, follow, by_bytes: offset.is_some(), task: None })
+        Ok(Self { which, attempt, part, follow, rewrites, by_bytes: offset.is_some(), task: None })
     }
 }

@@ -135,7 +135,7 @@ impl Watched {
             match &**answer {
                 LogAnswer::Chunk(chunk) => self.take_chunk(index, chunk, last, &mut news),
                 LogAnswer::Unreadable => news.unreadable.push(self.logs[index].file.clone()),
-                LogAnswer::Missing | LogAnswer::Files(_) => {
+                _ => {
                     let at = &mut self.logs[index].at;
                     // A log that does not exist yet has no last lines: when it appears, all of it is new.
                     if matches!(at, At::Start(Part::Tail(_))) {
@@ -146,7 +146,7 @@ impl Watched {
         }
         let names = answers.iter().skip(self.logs.len()).find_map(|answer| match &**answer {
             LogAnswer::Files(names) => Some(names),
-            LogAnswer::Chunk(_) | LogAnswer::Missing | LogAnswer::Unreadable => None,
+            _ => None,
         });
         for file in self.which.among(names.map_or(&[], Vec::as_slice)) {
             if !self.logs.iter().any(|log| log.file == file) {
