@@ -319,7 +319,7 @@ fn the_metrics_of_a_job_are_drawn_and_go_on_with_it() {
     }
     mark(&browser);
     browser.run("[...document.querySelectorAll('.charts summary')].at(-1).click()");
-    browser.sees(".charts table", "Least");
+    browser.sees(".charts details[open] table", "Least");
     service.let_go(&id);
     browser.sees(".job-head .badge", "Done");
     // The table stays open.
