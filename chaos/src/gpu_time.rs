@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_mins(5);
 
 /// Waits until the GPU seconds in `GET /stats` equal those of sacct; the finding if they do not.
 ///
-/// A Slurm job that a killed controller started a second time, under another id, has no attempt. Its time is nobody's.
+/// A Slurm job that a killed controller started a second time, under another id, has no attempt, so its time counts for no owner.
 pub(crate) fn compare(
     sandbox: &Sandbox,
     service: &Service,

@@ -3,7 +3,6 @@
 //! Rows become domain values and back (`jobs::rows`, `values`). The right to act on a row is a [`Lease`], and every statement
 //! that acts checks its token. No transaction stays open during network calls: a lease outlives its transaction.
 
-mod allocations;
 mod callers;
 mod clusters;
 mod error;
@@ -22,12 +21,12 @@ mod webhooks;
 mod work_store;
 mod workload;
 
-pub use allocations::AllocationRecords;
 pub use callers::{
     idempotency::{Known, Once},
     tokens::{NewToken, Scopes, Token, random_token},
 };
 pub use clusters::{
+    allocations::AllocationRecords,
     partitions::{KnownPartitions, PartitionTurns},
     rpc_budgets::{RpcBudgets, RpcState},
     stored::{

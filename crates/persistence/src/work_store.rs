@@ -6,8 +6,10 @@
 use std::fmt::Debug;
 
 use crate::{
-    allocations::AllocationRecords,
-    clusters::{partitions::PartitionTurns, rpc_budgets::RpcBudgets, stored::Incarnations},
+    clusters::{
+        allocations::AllocationRecords, partitions::PartitionTurns, rpc_budgets::RpcBudgets,
+        stored::Incarnations,
+    },
     images::Images,
     jobs::{
         deletions::Purges,

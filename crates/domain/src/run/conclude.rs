@@ -290,7 +290,7 @@ fn diagnosis(job: &Job, task: &Task<'_>, found: &Findings<'_>) -> Option<Diagnos
     })
 }
 
-/// Whether the last word of slurmstepd in the log is that it ended the job for one of higher priority. At a time limit it says that.
+/// Whether slurmstepd wrote last into the log that it ended the job for one of higher priority. At a time limit it says that.
 fn was_preempted(found: &Findings<'_>) -> bool {
     let log = String::from_utf8_lossy(found.err_tail);
     let last =

@@ -45,7 +45,7 @@ impl AllocationRecords for Store {
         patience: Duration,
     ) -> Result<Vec<(SlurmJobId, AttemptKey)>> {
         let rows = sqlx::query!(
-            r#"-- allocations::take_unaccounted
+            r#"-- clusters::allocations::take_unaccounted
                with due as (
                    select u.token from unaccounted u
                    where u.cluster = $1 and u.ask_at <= now() and not exists (
@@ -86,7 +86,7 @@ impl AllocationRecords for Store {
         let (names, over): (Vec<String>, Vec<bool>) =
             told().map(|(name, told)| (name.to_string(), told.is_over())).unzip();
         self.run(sqlx::query!(
-            "-- allocations::record_allocations
+            "-- clusters::allocations::record_allocations
              with told as (
                  select * from unnest($3::text[], $4::bool[]) as t(token, over)
              ), known as (
