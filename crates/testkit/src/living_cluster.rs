@@ -5,6 +5,7 @@
 //! submission program do about claims and notes is done only if their real text says so. Everything that happens follows
 //! from the seed and from what is asked when.
 
+mod allocations;
 mod answers;
 mod chain;
 mod disk;

@@ -15,6 +15,7 @@ mod errors_page;
 mod every_field;
 mod examples;
 mod follow;
+mod gpu_hours;
 mod history;
 mod hostile;
 mod jwt;

@@ -6,16 +6,11 @@ use std::{
 };
 
 use remote::{
-    Accounted, Allocations, ArrayAnswers, AttemptKey, Cancel, Canceled, Conclude, Concluded, EarlierRun,
-    ImageFile, Markers, PartFound, Poll, Purge, Purged, RemoteCommand, Remove, Removed, Requeued,
-    SacctOutcome, Sought, SqueueOutcome, StatusChunk, StatusCursor,
+    ArrayAnswers, Cancel, Canceled, Conclude, Concluded, EarlierRun, ImageFile, Markers, PartFound, Poll,
+    Purge, Purged, RemoteCommand, Remove, Removed, Requeued, SacctOutcome, Sought, SqueueOutcome,
+    StatusChunk, StatusCursor,
 };
-use slurm::{
-    AccountingRow, Allocation, Failure, FailureClass, JobName, QueueRow, RemotePath, SlurmJobId, SlurmState,
-    TaskSet,
-};
-
-use domain::Timestamp;
+use slurm::{AccountingRow, Failure, FailureClass, QueueRow, RemotePath, SlurmJobId, SlurmState, TaskSet};
 
 use crate::error_lines::error_lines;
 
@@ -266,21 +261,6 @@ impl LivingCluster {
         (!site.weather.accounting_silent).then(|| command.jobs.iter().filter_map(run).collect())
     }
 
-    /// The runs of each job, as far as accounting knows; none if it does not answer.
-    pub fn allocations(&self, command: &Allocations) -> Option<Vec<Accounted>> {
-        let site = self.site();
-        let of = |(_, key): &(SlurmJobId, AttemptKey)| Accounted {
-            runs: site.allocations(&key.name, site.now),
-            cut: false,
-        };
-        (!site.weather.accounting_silent).then(|| command.jobs.iter().map(of).collect())
-    }
-
-    /// The runs of the Slurm jobs with this name that accounting had told by this time.
-    pub fn allocated(&self, name: &JobName, by: Timestamp) -> Vec<Allocation> {
-        self.site().allocations(name, by)
-    }
-
     /// The cluster's clock, in seconds since 1970.
     pub fn time(&self) -> i64 {
         self.site().seconds()
@@ -295,34 +275,6 @@ impl Site {
     fn markers(&self, dir: &RemotePath) -> Markers {
         let state = self.state(dir).cloned().unwrap_or_default();
         Markers { exit: state.exit, started: state.started, run_claim: state.run, ..Markers::default() }
-    }
-
-    /// A line for each run of the Slurm jobs with this name that accounting shows at this time.
-    fn allocations(&self, name: &JobName, at: Timestamp) -> Vec<Allocation> {
-        let mut lines = Vec::new();
-        for (number, job) in self.jobs.iter().filter(|(_, job)| job.name == *name) {
-            let mut of_job: BTreeMap<Option<i64>, Allocation> = BTreeMap::new();
-            for (_, record) in job.records.iter().filter(|(shown, _)| *shown <= at) {
-                let elapsed = record.start.zip(record.end).map_or(0, |(start, end)| end - start);
-                let line = Allocation {
-                    // The last task of an array has the array's id; others have their own.
-                    id: SlurmJobId::new(*number).unwrap_or(job.id),
-                    state: record.state.clone(),
-                    start: record.start,
-                    elapsed: u64::try_from(elapsed).unwrap_or(0),
-                    partition: "polar".to_owned(),
-                    gpus: 1,
-                    cpus: 1,
-                    nodes: 1,
-                    name: job.name.to_string(),
-                };
-                // A run takes the line over in which the job waited.
-                of_job.remove(&None);
-                of_job.insert(record.start, line);
-            }
-            lines.extend(of_job.into_values());
-        }
-        lines
     }
 
     /// The newest line that accounting shows of a job.

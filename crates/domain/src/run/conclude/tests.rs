@@ -159,20 +159,6 @@ fn the_evidence_decides(case: &Case) -> Status {
     job.status
 }
 
-/// As a controller leaves it that was killed just after it had requeued the job: it shows the job as running until its time limit.
-#[test]
-fn a_job_whose_requeue_slurm_lost_is_retried() {
-    const PREEMPTED: &str = "slurmstepd-node01: error: *** JOB 7 ON node01 CANCELLED AT 2026-11-28T07:44:57 DUE TO PREEMPTION ***\n";
-    const LIMIT: &str =
-        "slurmstepd: error: *** JOB 7 ON node01 CANCELLED AT 2026-11-28T08:44:57 DUE TO TIME LIMIT ***\n";
-    let again = Box::leak(format!("{PREEMPTED}step 2\n{LIMIT}").into_boxed_str());
-    let ended = |err| Case { state: Some(SlurmState::Timeout), code: None, err, ..Case::default() }.after(60);
-    let Ending::Retry { job, .. } = ended(PREEMPTED) else { panic!("{:?}", ended(PREEMPTED)) };
-    assert_eq!(job.attempt.unwrap().verdict.unwrap().rule.as_deref(), Some("lost-requeue"));
-    // It was requeued, and its next run reached the limit.
-    assert!(matches!(ended(again), Ending::Ended(_)), "{:?}", ended(again));
-}
-
 #[test]
 fn a_training_without_a_last_word_gets_a_grace_and_then_the_truth() {
     let case = Case { tao: true, word: Some("RUNNING"), ..Case::default() };

@@ -94,3 +94,17 @@ fn what_its_owner_wants_decides_when_a_job_that_goes_on_reaches_its_own_limit(
         other => panic!("{other:?}"),
     }
 }
+
+/// As a controller leaves it that was killed just after it had requeued the job: it shows the job as running until its time limit.
+#[test]
+fn a_job_whose_requeue_slurm_lost_is_retried() {
+    const PREEMPTED: &str = "slurmstepd-node01: error: *** JOB 7 ON node01 CANCELLED AT 2026-11-28T07:44:57 DUE TO PREEMPTION ***\n";
+    const LIMIT: &str =
+        "slurmstepd: error: *** JOB 7 ON node01 CANCELLED AT 2026-11-28T08:44:57 DUE TO TIME LIMIT ***\n";
+    let again = Box::leak(format!("{PREEMPTED}step 2\n{LIMIT}").into_boxed_str());
+    let ended = |err| Case { state: Some(SlurmState::Timeout), code: None, err, ..Case::default() }.after(60);
+    let Ending::Retry { job, .. } = ended(PREEMPTED) else { panic!("{:?}", ended(PREEMPTED)) };
+    assert_eq!(job.attempt.unwrap().verdict.unwrap().rule.as_deref(), Some("lost-requeue"));
+    // It was requeued, and its next run reached the limit.
+    assert!(matches!(ended(again), Ending::Ended(_)), "{:?}", ended(again));
+}
