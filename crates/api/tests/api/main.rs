@@ -36,6 +36,7 @@ mod results;
 mod service;
 mod standing;
 mod stats;
+mod stats_questions;
 mod status;
 mod support;
 mod tao;
