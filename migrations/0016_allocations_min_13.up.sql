@@ -23,14 +23,16 @@ create index allocations_job on allocations (job_id);
 create table unaccounted (
     cluster         text        not null,
     slurm_job_id    bigint      not null,
-    token           text        primary key,                    -- the name of the Slurm job
+    token           text        not null,                       -- the name of the Slurm job
     job_id          uuid        not null,
     attempt         integer     not null,
     owner           text        not null,
     labels          jsonb       not null,
     ask_at          timestamptz not null default now(),         -- not before its attempt is concluded
     asked_since     timestamptz,                                -- null: not asked yet
-    found           boolean     not null default false          -- accounting knew the end of all its runs
+    found           boolean     not null default false,         -- accounting knew the end of all its runs
+
+    primary key (token, slurm_job_id)                           -- an attempt may have had two Slurm jobs
 );
 create index unaccounted_due on unaccounted (cluster, ask_at);
 
@@ -39,11 +41,14 @@ begin
     insert into unaccounted (cluster, slurm_job_id, token, job_id, attempt, owner, labels)
     select j.cluster, new.slurm_job_id, new.token, j.id, new.attempt, j.owner, j.labels
     from jobs j where j.id = new.job_id
-    on conflict (token) do nothing;
+    on conflict (token, slurm_job_id) do nothing;
     return null;
 end $$;
-create trigger slurm_metadata_unaccounted after insert or update of slurm_job_id on slurm_metadata for each row
+create trigger slurm_metadata_inserted after insert on slurm_metadata for each row
     when (new.slurm_job_id is not null)
+    execute function note_unaccounted();
+create trigger slurm_metadata_submitted after update on slurm_metadata for each row
+    when (new.slurm_job_id is distinct from old.slurm_job_id and new.slurm_job_id is not null)
     execute function note_unaccounted();
 
 -- Attempts that this change meets in Slurm. What ended earlier is not counted.

@@ -29,7 +29,7 @@ use std::{
 use chrono::TimeDelta;
 use domain::{CachedImage, Clock, ClusterName, Job, JobId, RpcTokens, Timestamp};
 use persistence::{DueNotice, DueNotices, JobEvent, Lane, StoreError, WorkStore};
-use slurm::{JobName, RemotePath};
+use slurm::{JobName, RemotePath, SlurmJobId};
 use uuid::Uuid;
 
 use allocations::AccountRow;
@@ -56,7 +56,7 @@ struct Tables {
     partitions: BTreeMap<ClusterName, PartitionsRow>,
     incarnations: BTreeMap<ClusterName, i64>,
     budgets: BTreeMap<ClusterName, (RpcTokens, i64)>,
-    accounts: BTreeMap<JobName, AccountRow>,
+    accounts: BTreeMap<(JobName, SlurmJobId), AccountRow>,
     allocations: Allocated,
     listeners: Vec<Arc<Mutex<Inbox>>>,
     refused: Vec<String>,

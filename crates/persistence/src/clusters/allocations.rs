@@ -47,7 +47,7 @@ impl AllocationRecords for Store {
         let rows = sqlx::query!(
             r#"-- clusters::allocations::take_unaccounted
                with due as (
-                   select u.token from unaccounted u
+                   select u.token, u.slurm_job_id from unaccounted u
                    where u.cluster = $1 and u.ask_at <= now() and not exists (
                        select from slurm_metadata a join jobs j on j.id = a.job_id
                        where a.job_id = u.job_id and a.attempt = u.attempt and a.concluded_at is null and j.phase <> 'ended'
@@ -57,7 +57,7 @@ impl AllocationRecords for Store {
                )
                update unaccounted u
                set ask_at = now() + $3 * interval '1 millisecond', asked_since = coalesce(u.asked_since, now())
-               from due where u.token = due.token
+               from due where (u.token, u.slurm_job_id) = (due.token, due.slurm_job_id)
                returning u.slurm_job_id, u.token"#,
             cluster.as_str(),
             i64::from(most),
@@ -83,14 +83,15 @@ impl AllocationRecords for Store {
     ) -> Result<()> {
         let told = || jobs.iter().map(|(_, key)| &key.name).zip(told);
         let rows: Vec<Value> = told().flat_map(|(name, told)| rows(name, told)).collect();
+        let ids: Vec<i64> = jobs.iter().map(|(id, _)| i64::from(id.get())).collect();
         let (names, over): (Vec<String>, Vec<bool>) =
             told().map(|(name, told)| (name.to_string(), told.is_over())).unzip();
         self.run(sqlx::query!(
             "-- clusters::allocations::record_allocations
              with told as (
-                 select * from unnest($3::text[], $4::bool[]) as t(token, over)
+                 select * from unnest($3::text[], $6::bigint[], $4::bool[]) as t(token, slurm_job_id, over)
              ), known as (
-                 select u.*, t.over from unaccounted u join told t using (token) where u.cluster = $1 for update of u
+                 select u.*, t.over from unaccounted u join told t using (token, slurm_job_id) where u.cluster = $1 for update of u
              ), stored as (
                  insert into allocations (cluster, slurm_job_id, started_at, elapsed, job_id, attempt, owner, labels, partition, state,
                                           gpus, cpus, nodes)
@@ -99,26 +100,27 @@ impl AllocationRecords for Store {
                         r.gpus, r.cpus, r.nodes
                  from jsonb_to_recordset($2) as r(token text, slurm_job_id bigint, started_at timestamptz, elapsed bigint, partition text,
                                                   state text, gpus integer, cpus integer, nodes integer)
-                 join known k using (token)
+                 join (select distinct on (token) * from known) k using (token)
                  order by r.slurm_job_id, r.started_at, r.elapsed desc
                  on conflict (cluster, slurm_job_id, started_at) do update
                  set elapsed = excluded.elapsed, state = excluded.state, gpus = excluded.gpus, cpus = excluded.cpus,
                      nodes = excluded.nodes, partition = excluded.partition
              ), settled as (
                  delete from unaccounted u using known k
-                 where u.token = k.token and (k.over and k.found or k.asked_since < now() - interval '7 days')
+                 where (u.token, u.slurm_job_id) = (k.token, k.slurm_job_id) and (k.over and k.found or k.asked_since < now() - interval '7 days')
              )
              update unaccounted u
              set found = k.over,
                  ask_at = now() + case when k.over then $5 * interval '1 millisecond'
                                        else least(greatest(now() - k.asked_since, interval '15 seconds'), interval '1 hour') end
              from known k
-             where u.token = k.token and not (k.over and k.found or k.asked_since < now() - interval '7 days')",
+             where (u.token, u.slurm_job_id) = (k.token, k.slurm_job_id) and not (k.over and k.found or k.asked_since < now() - interval '7 days')",
             cluster.as_str(),
             to_json("allocations", &rows)?,
             &names,
             &over,
             millis(again),
+            &ids,
         ))
         .await
     }

@@ -122,6 +122,7 @@ impl Store {
         Ok(stored.into_iter().map(JobId::new).collect())
     }
 
+    #[expect(clippy::too_many_lines, reason = "one statement: all of it happens, or nothing")]
     pub(crate) async fn record_together(
         &self,
         connection: &mut sqlx::PgConnection,
@@ -220,6 +221,12 @@ impl Store {
                         excluded.ended_at, excluded.missing_since, excluded.requeues, excluded.waits_again,
                         excluded.source, excluded.over, coalesce(excluded.results, known.results), coalesce(excluded.failure, known.failure))
                    where known.over
+               ), unseen as (
+                   -- The attempt goes on with its other Slurm job, which no poll has seen: what is stored is of the first one.
+                   delete from runs r using jsonb_populate_recordset(null::slurm_metadata, $2) a join u on u.id = a.job_id
+                   where r.job_id = a.job_id and r.attempt = a.attempt and r.task = 0 and r.over and u.array_state is null
+                     and r.job_id in (select id from stored)
+                     and not exists (select from jsonb_populate_recordset(null::runs, $7) n where n.job_id = a.job_id and n.attempt = a.attempt)
                )
                select id as "id!" from stored"#,
             jobs,

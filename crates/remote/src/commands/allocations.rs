@@ -26,7 +26,7 @@ pub struct Allocations {
 /// What accounting has of one job.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Accounted {
-    /// Each of its runs, also those that have not ended or never began.
+    /// Each run of a job with its name, also those that have not ended or never began.
     pub runs: Vec<Allocation>,
     /// Whether there may be more.
     pub cut: bool,
@@ -60,8 +60,10 @@ impl RemoteCommand for Allocations {
     }
 
     fn parse(&self, raw: &RawOutput) -> Result<Self::Output, ParseError> {
-        let places: HashMap<&str, usize> =
-            self.jobs.iter().enumerate().map(|(place, (_, key))| (key.as_str(), place)).collect();
+        let mut places: HashMap<&str, Vec<usize>> = HashMap::new();
+        for (place, (_, key)) in self.jobs.iter().enumerate() {
+            places.entry(key.as_str()).or_default().push(place);
+        }
         let mut answers = vec![Accounted::default(); self.jobs.len()];
         for mut line in Answer::read(Self::NAME, raw)?.lines() {
             match line.tag {
@@ -73,9 +75,9 @@ impl RemoteCommand for Allocations {
                 }
                 b"RUN" => {
                     let Some(run) = Allocation::read(&line.rest()) else { continue };
-                    // By name alone: the tasks of an array have ids of their own.
-                    if let Some(place) = places.get(run.name.as_str()) {
-                        answers[*place].runs.push(run);
+                    // By name alone: the tasks of an array have ids of their own. An attempt may have had two Slurm jobs.
+                    for place in places.get(run.name.as_str()).into_iter().flatten() {
+                        answers[*place].runs.push(run.clone());
                     }
                 }
                 b"CUT" => answers.iter_mut().for_each(|answer| answer.cut = true),

@@ -27,9 +27,11 @@ pub(super) type Allocated = BTreeMap<(SlurmJobId, i64), u64>;
 
 impl MemoryStore {
     /// The allocations that are stored. Of a Slurm job whose runs have all ended, also when that was found.
-    pub fn allocations(&self) -> (Allocated, BTreeMap<JobName, Timestamp>) {
+    pub fn allocations(&self) -> (Allocated, BTreeMap<(JobName, SlurmJobId), Timestamp>) {
         let tables = self.tables();
-        let found = |(name, row): (&JobName, &AccountRow)| Some((name.clone(), row.found_at?));
+        let found = |((name, id), row): (&(JobName, SlurmJobId), &AccountRow)| {
+            Some(((name.clone(), *id), row.found_at?))
+        };
         (tables.allocations.clone(), tables.accounts.iter().filter_map(found).collect())
     }
 }
@@ -40,7 +42,7 @@ impl Tables {
         for (id, row) in &self.jobs {
             for attempt in row.attempts.values() {
                 let Some(slurm_id) = attempt.slurm_id else { continue };
-                self.accounts.entry(attempt.token.clone()).or_insert_with(|| AccountRow {
+                self.accounts.entry((attempt.token.clone(), slurm_id)).or_insert_with(|| AccountRow {
                     cluster: row.job.cluster.clone(),
                     id: slurm_id,
                     key: attempt.key(*id),
@@ -70,12 +72,11 @@ impl AllocationRecords for MemoryStore {
     ) -> Result<Vec<(SlurmJobId, AttemptKey)>, StoreError> {
         let now = self.now();
         let mut tables = self.tables();
-        tables.note_unaccounted(now);
         let open = tables.open_names();
-        let due = tables.accounts.iter_mut().filter(|(name, row)| {
+        let due = tables.accounts.iter_mut().filter(|((name, _), row)| {
             row.cluster == *cluster && !row.settled && row.ask_at <= now && !open.contains(name)
         });
-        let take = |(_, row): (&JobName, &mut AccountRow)| {
+        let take = |(_, row): (&(JobName, SlurmJobId), &mut AccountRow)| {
             row.ask_at = after(now, patience);
             row.asked_since.get_or_insert(now);
             (row.id, row.key.clone())
@@ -92,13 +93,13 @@ impl AllocationRecords for MemoryStore {
     ) -> Result<(), StoreError> {
         let now = self.now();
         let mut tables = self.tables();
-        for ((_, key), told) in jobs.iter().zip(told) {
+        for ((id, key), told) in jobs.iter().zip(told) {
             for run in told.runs.iter().filter(|run| run.is_over() && run.elapsed > 0) {
                 if let Some(start) = run.start {
                     tables.allocations.insert((run.id, start), run.elapsed);
                 }
             }
-            let Some(row) = tables.accounts.get_mut(&key.name) else { continue };
+            let Some(row) = tables.accounts.get_mut(&(key.name.clone(), *id)) else { continue };
             let over = told.is_over();
             row.settled |= over && row.found_at.is_some();
             row.found_at = over.then_some(now);

@@ -71,7 +71,7 @@ impl Purges for MemoryStore {
             let ours =
                 |row: &JobRow| row.job.desired == DesiredState::Delete && is_held(row.held, lease.token, now);
             if tables.jobs.get(id).is_some_and(ours) {
-                tables.delete(*id, now);
+                tables.delete(*id);
             }
         }
         Ok(())
@@ -134,6 +134,7 @@ impl MemoryStore {
         for (id, before) in changed {
             tables.wake_needing(id, before, now);
         }
+        tables.note_unaccounted(now);
         tables.refused.extend(refused);
         tables.turns.extend(stored.iter().map(|id| Turn::Used(Right::Step(*id), lease.token)));
         stored
@@ -188,8 +189,13 @@ impl JobRow {
         }
         self.attempts.insert(number, new);
         // A step adds the run of its attempt, and writes one that is over. Polls own all others.
-        if *run != Run::default() && self.runs.get(&number).is_none_or(|known| known.is_over) {
-            self.runs.insert(number, Run { status: run.status.stored(), ..run.clone() });
+        // One that no poll has seen is not stored: then what is stored is of another Slurm job of the attempt.
+        if self.runs.get(&number).is_none_or(|known| known.is_over) {
+            if *run == Run::default() {
+                self.runs.remove(&number);
+            } else {
+                self.runs.insert(number, Run { status: run.status.stored(), ..run.clone() });
+            }
         }
     }
 }

@@ -117,7 +117,7 @@ impl MemoryStore {
                 None => Requested::NoJob,
                 Some(job) if job.phase != Phase::Ended => Requested::Stays(job),
                 Some(job) => {
-                    tables.delete(id, now);
+                    tables.delete(id);
                     tables.wake(&job.cluster, Some(Lane::of(job.phase)));
                     Requested::Taken(job)
                 }
@@ -163,8 +163,7 @@ impl Tables {
         self.jobs.get(&id).filter(|row| row.job.desired != DesiredState::Delete).map(JobRow::current)
     }
 
-    pub(super) fn delete(&mut self, id: JobId, now: Timestamp) {
-        self.note_unaccounted(now);
+    pub(super) fn delete(&mut self, id: JobId) {
         self.jobs.remove(&id);
         self.deleted.insert(id);
     }
