@@ -223,5 +223,7 @@ fn awaits_final_status(run: &Run, task: &Task<'_>, found: &Findings<'_>) -> bool
     };
     // A controller that forgot a run may end the job as a pending one. The start marker proves that it began.
     let began = run.started_at.is_some() || has_start_marker(task, found.markers);
-    decides && began && !has_exit_record(task, found.markers) && !run.progress.is_final()
+    // What the run before had said is not its own.
+    let said = run.progress.is_final() && !was_never_read(run, task, found.markers);
+    decides && began && !has_exit_record(task, found.markers) && !said
 }

@@ -120,3 +120,26 @@ async fn a_job_that_accounting_does_not_know_is_given_up_after_a_week(pool: PgPo
     run(&pool, SOON_AGAIN).await;
     assert_eq!(due(&store).await, []);
 }
+
+/// A lost reply and a slow controller: the attempt goes on with the first of its two Slurm jobs.
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn both_slurm_jobs_of_an_attempt_are_asked_about(pool: PgPool) {
+    let store = with_a_job(&pool).await;
+    run(&pool, "update slurm_metadata set slurm_job_id = 8").await;
+    run(&pool, "update slurm_metadata set slurm_job_id = 8").await;
+    run(&pool, CONCLUDED).await;
+    run(&pool, "update unaccounted set owner = 'ann'").await;
+    let mut jobs = due(&store).await;
+    jobs.sort_by_key(|(id, _)| *id);
+    assert_eq!(jobs.iter().map(|(id, _)| id.get()).collect::<Vec<_>>(), [7, 8]);
+    let first = allocation(&jobs[0].1, SlurmState::Failed, 1_700_000_000, 1);
+    let second = Allocation { id: jobs[1].0, elapsed: 61, start: Some(1_700_000_100), ..first.clone() };
+    let told = Accounted { runs: vec![first, second], cut: false };
+    for left in [2, 0] {
+        store.record_allocations(&dgx(), &jobs, &[told.clone(), told.clone()], LATER).await.unwrap();
+        assert_eq!(stored(&pool).await, [(7, 1, 2), (8, 61, 2)]);
+        let asked: i64 =
+            sqlx::query_scalar("select count(*) from unaccounted").fetch_one(&pool).await.unwrap();
+        assert_eq!(asked, left);
+    }
+}

@@ -312,6 +312,20 @@ fn what_began_and_was_ended_as_if_it_waited_may_still_leave_its_mark() {
     assert!(matches!(at(120), Ending::Ended(job) if job.status == Status::Canceled));
 }
 
+/// Its files may be seen late, as long as nothing is known of its own start.
+#[test]
+fn what_the_run_before_had_said_is_not_the_last_word_of_the_one_that_reached_its_limit() {
+    let mut job = Case { tao: true, state: Some(SlurmState::Timeout), code: None, ..Case::default() }.job();
+    absorb(&mut job, &[of_run(0, "{\"status\":\"SUCCESS\"}\n")], T0);
+    job.run.started_at = Some(T0 + TimeDelta::minutes(10));
+    let started = StartedMarker { at: 20, ..started() };
+    let markers = Markers { started: Some(started), ..Markers::default() };
+    let found = Findings { markers: &markers, ..NOTHING };
+    let at = |seconds| conclude(&job, &found, &Graces::default(), T0 + TimeDelta::seconds(seconds));
+    assert!(matches!(at(1), Ending::Wait { .. }), "{:?}", at(1));
+    assert!(matches!(at(120), Ending::Ended(job) if job.status == Status::Error));
+}
+
 #[test]
 fn what_has_ended_as_it_said_is_done_though_it_was_to_be_paused_meanwhile() {
     let mut job =
