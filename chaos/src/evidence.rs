@@ -32,7 +32,6 @@ pub(crate) fn gather(
     ledger: &Ledger,
     run: &str,
 ) -> anyhow::Result<Evidence> {
-    let rows = accounting(sandbox, ledger)?;
     let queue = sandbox.ask(&["squeue", "-h", "-o", "%A %j"]).context("squeue at the end")?;
     let queue: Vec<(u64, &str)> = queue
         .lines()
@@ -49,9 +48,15 @@ pub(crate) fn gather(
         .map(|one| (one.from, one.to.unwrap_or_else(now)))
         .collect();
     let controller_killed = faults.iter().any(|one| one.fault == "slurmctld killed");
-    let mut cases = Vec::new();
+    let mut known = Vec::new();
     for (id, record) in jobs.iter().filter(|(_, record)| record.accepted.is_some()) {
         let of_job = repeat(|| reported(service, *id), || thread::sleep(Duration::from_secs(1)))?;
+        known.push((id, record, of_job));
+    }
+    let attempts = known.iter().flat_map(|(.., of_job)| of_job).flat_map(|reported| &reported.attempts);
+    let rows = accounting(sandbox, ledger, &attempts.filter_map(|(_, id)| *id).collect::<Vec<_>>())?;
+    let mut cases = Vec::new();
+    for (id, record, of_job) in known {
         let told = of_job.iter().flat_map(|reported: &Reported| reported.attempts.clone());
         let told: Vec<(u64, u32)> =
             told.filter_map(|(attempt, slurm_id)| Some((slurm_id?, attempt))).collect();
@@ -133,26 +138,23 @@ pub(crate) fn job_of(name: &str) -> Option<(Uuid, u32)> {
 /// The exit codes of a batch script that found that it must not start, or need not.
 const STOPPED: [&str; 4] = ["113:0", "119:0", "120:0", "123:0"];
 
-fn accounting(sandbox: &Sandbox, ledger: &Ledger) -> anyhow::Result<HashMap<Place, Vec<Row>>> {
+/// The rows of the run, and those of the Slurm jobs with these ids: in a window of time sacct leaves out jobs that were canceled before
+/// they could begin, and a controller that has lost its state may cancel a job that has run.
+fn accounting(sandbox: &Sandbox, ledger: &Ledger, ids: &[u64]) -> anyhow::Result<HashMap<Place, Vec<Row>>> {
     let minutes = ((now() - ledger.began()) / 60.0).ceil() + 1.0;
     let since = format!("now-{minutes:.0}minutes");
-    let columns = "JobID,JobName,State,End,ExitCode";
-    let text = sandbox.ask(&[
-        "env",
-        "SLURM_TIME_FORMAT=%s",
-        "sacct",
-        "-a",
-        "-D",
-        "-X",
-        "-n",
-        "-P",
-        "-S",
-        &since,
-        "-o",
-        columns,
-    ]);
+    let ids = ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+    let ask = |which: &[&str]| {
+        let columns = "JobID,JobName,State,End,ExitCode";
+        let command = ["env", "SLURM_TIME_FORMAT=%s", "sacct", "-a", "-D", "-X", "-n", "-P", "-o", columns];
+        sandbox.ask(&[&command, which].concat()).context("sacct at the end")
+    };
+    let mut text = ask(&["-S", &since])?;
+    if !ids.is_empty() {
+        text += &ask(&["-j", &ids])?;
+    }
     let mut rows: HashMap<Place, Vec<Row>> = HashMap::new();
-    for line in text.context("sacct at the end")?.lines() {
+    for line in text.lines() {
         let fields: Vec<&str> = line.split('|').collect();
         let [slurm_id, name, state, ended, exit] = fields[..] else { continue };
         let (Some((id, attempt)), Some((slurm_id, task))) = (job_of(name), slurm_place(slurm_id)) else {
@@ -160,13 +162,11 @@ fn accounting(sandbox: &Sandbox, ledger: &Ledger) -> anyhow::Result<HashMap<Plac
         };
         let state = state.split(' ').next().unwrap_or_default().to_owned();
         let stopped = STOPPED.contains(&exit);
-        rows.entry(Place { id, task }).or_default().push(Row {
-            slurm_id,
-            attempt,
-            state,
-            ended: ended.parse().ok(),
-            stopped,
-        });
+        let row = Row { slurm_id, attempt, state, ended: ended.parse().ok(), stopped };
+        let rows = rows.entry(Place { id, task }).or_default();
+        if !rows.contains(&row) {
+            rows.push(row);
+        }
     }
     Ok(rows)
 }

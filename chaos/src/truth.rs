@@ -327,11 +327,6 @@ impl Case {
         let Some(requested) = self.cancel_sent else {
             return Some(Finding::Wrong(format!("Canceled without a request: {message}")));
         };
-        // A killed controller forgets that a run has ended, and cancels it again. It says so to the service, but accounting may have
-        // nothing about it.
-        if self.controller_killed && self.rows.is_empty() {
-            return None;
-        }
         let before = self.completed(0).find(|run| run.ended.is_some_and(|(_, at)| at + SLACK < requested))?;
         let id = before.slurm_id;
         Some(Finding::Wrong(format!("Canceled, but its work was done before the request, as Slurm job {id}")))

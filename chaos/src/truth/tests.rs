@@ -106,10 +106,6 @@ fn canceled_requires_that_the_work_was_not_done_before_the_request() {
     assert_eq!(kinds(&requested(125.0)), ["wrong"]);
     assert!(kinds(&requested(119.0)).is_empty());
     assert!(kinds(&Case { runs: vec![run(10, 0, 100.0, None)], ..requested(125.0) }).is_empty());
-    // Slurm's own word is lost with its controller.
-    let forgotten = |controller_killed| Case { rows: Vec::new(), controller_killed, ..requested(125.0) };
-    assert!(kinds(&forgotten(true)).is_empty());
-    assert_eq!(kinds(&forgotten(false)), ["wrong"]);
 }
 
 #[test]
