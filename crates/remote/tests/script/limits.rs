@@ -111,22 +111,30 @@ fn slurms_own_warning_is_passed_on_and_the_program_goes_on() {
 /// The warning comes while the container is set up, which it would end.
 #[test_case(OnWarning::Default, 1; "a command")]
 #[test_case(OnWarning::Default, 2; "a command on two nodes")]
-#[test_case(OnWarning::Ignore, 1; "a training")]
+#[test_case(OnWarning::Ignore, 2; "a training on two nodes")]
 fn a_warning_waits_until_the_program_has_begun(on_warning: OnWarning, nodes: u32) {
     let node = Node::new();
     fs::write(node.file("setup"), "").unwrap();
-    // A training ignores the warning until it has a handler, and how soon it has one depends on the machine.
-    let (text, says) = match on_warning {
-        OnWarning::Default => (
-            format!("trap 'echo warned; exit 3' USR1; {BEGIN_MARK}; while :; do sleep 0.1; done"),
-            "warned\n",
+    let ready = node.file("ready");
+    // bash cannot handle a signal that was ignored at its start.
+    let text = match on_warning {
+        OnWarning::Default => format!(
+            "trap 'echo warned; exit 3' USR1; {BEGIN_MARK}; : >{}; while :; do sleep 0.1; done",
+            ready.display()
         ),
-        OnWarning::Ignore => ("sleep 0.3; echo goes on; exit 3".to_owned(), "goes on\n"),
+        OnWarning::Ignore => format!(
+            "import signal, sys, time\n\
+             signal.signal(signal.SIGUSR1, lambda *_: (print('warned', flush=True), sys.exit(3)))\n\
+             open('{}', 'w')\n\
+             time.sleep(60)",
+            ready.display()
+        ),
     };
-    let mut script = node.script(&["bash", "-c", &text]);
+    let program = if on_warning == OnWarning::Default { "bash" } else { "python3" };
+    let mut script = node.script(&[program, "-c", &text]);
     script.components[0].on_warning = on_warning;
     let script = on_nodes(script, nodes);
-    // Of two nodes, one task takes longer.
+    // Of two nodes, one task takes longer: until then the warning waits, however slowly the other gets its handler.
     let other = node.file("state/begun.main.0");
     let mut command = node.command(&script, 42, 0);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -136,13 +144,14 @@ fn a_warning_waits_until_the_program_has_begun(on_warning: OnWarning, nodes: u32
     node.wait_for("state/warned");
     fs::write(node.file("set_up"), "").unwrap();
     node.wait_for("state/begun.main.1");
+    node.wait_for("ready");
     if nodes == 2 {
         fs::write(other, "").unwrap();
     }
     let output = child.wait_with_output().unwrap();
     assert_eq!(
         (output.status.code(), output.stdout.as_slice()),
-        (Some(3), says.as_bytes()),
+        (Some(3), &b"warned\n"[..]),
         "{}",
         stderr(&output)
     );
