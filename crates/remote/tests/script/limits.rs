@@ -119,7 +119,7 @@ fn a_warning_waits_until_the_program_has_begun(on_warning: OnWarning, nodes: u32
     // bash cannot handle a signal that was ignored at its start.
     let text = match on_warning {
         OnWarning::Default => format!(
-            "trap 'echo warned; exit 3' USR1; {BEGIN_MARK}; : >{}; while :; do sleep 0.1; done",
+            "trap 'echo warned; exit 3' USR1; : >{}; {BEGIN_MARK}; while :; do sleep 0.1; done",
             ready.display()
         ),
         OnWarning::Ignore => format!(
