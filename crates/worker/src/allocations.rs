@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use persistence::WorkStore;
-use remote::Allocations;
+use remote::{Accounted, Allocations};
 
 use crate::{Result, cluster_runtime::Runtime, link::cluster_link::ClusterLink, worker::Worker};
 
@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_mins(2);
 const ONCE_MORE: Duration = Duration::from_hours(1);
 
 impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
-    /// Asks accounting about Slurm jobs that have ended. Returns how many.
+    /// Asks accounting about Slurm jobs that have ended. Returns about how many it answered.
     pub(crate) async fn account(&self, runtime: &Runtime<L>) -> Result<usize> {
         let cluster = &runtime.target.cluster.name;
         let jobs = self.store.take_unaccounted(cluster, AT_ONCE, PATIENCE).await?;
@@ -23,16 +23,14 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             return Ok(0);
         }
         let question = Allocations { jobs };
-        // Without an answer they are asked about again.
-        match runtime.target.link.call(&question).await {
-            Ok(told) => {
-                self.store.record_allocations(cluster, &question.jobs, &told, ONCE_MORE).await?;
-                Ok(question.jobs.len())
-            }
-            Err(error) => {
-                tracing::debug!(cluster.name = %cluster, %error, "accounting did not tell what jobs held");
-                Ok(0)
-            }
-        }
+        let answer = runtime.target.link.call(&question).await;
+        let asked = answer.as_ref().map_or(0, |_| question.jobs.len());
+        let told = answer.unwrap_or_else(|error| {
+            // They are asked about again, less and less often: a cluster may have no accounting.
+            tracing::debug!(cluster.name = %cluster, %error, "accounting did not tell what jobs held");
+            vec![Accounted::default(); question.jobs.len()]
+        });
+        self.store.record_allocations(cluster, &question.jobs, &told, ONCE_MORE).await?;
+        Ok(asked)
     }
 }

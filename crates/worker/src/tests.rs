@@ -11,6 +11,7 @@ use sqlx::PgPool;
 use testkit::{CountingIds, FakeCluster, Fault, HandClock, Unanswered, cluster, command_job};
 
 mod again;
+mod allocations;
 mod clusters;
 mod crash_points;
 mod endless;

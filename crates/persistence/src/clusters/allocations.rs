@@ -27,7 +27,8 @@ pub trait AllocationRecords {
         patience: Duration,
     ) -> impl Call<Vec<(SlurmJobId, AttemptKey)>>;
 
-    /// Stores what accounting told of these jobs, in their order. A job is asked about once more after `again`, when it is over, and else after a time that grows.
+    /// Stores what accounting told of these jobs, in their order. A job is asked about once more after `again` when it is over, and else
+    /// after a time that grows. After a week it is given up.
     fn record_allocations(
         &self,
         cluster: &ClusterName,
@@ -123,6 +124,17 @@ impl AllocationRecords for Store {
             &ids,
         ))
         .await
+    }
+}
+
+impl Store {
+    /// Deletes allocations that are older than the longest window of figures.
+    pub async fn delete_old_allocations(&self) -> Result<u64> {
+        let deleted = sqlx::query!(
+            "-- clusters::allocations::delete_old_allocations
+             delete from allocations where started_at < now() - interval '401 days' - elapsed * interval '1 second'"
+        );
+        Ok(deleted.execute(&self.pool).await?.rows_affected())
     }
 }
 

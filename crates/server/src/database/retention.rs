@@ -49,6 +49,7 @@ impl Retention {
             all += jobs;
             if jobs == 0 {
                 self.store.delete_empty_pipelines().await?;
+                self.store.delete_old_allocations().await?;
                 return Ok(all);
             }
             // At least half of the time is left to other users of the database.

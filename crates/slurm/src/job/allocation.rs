@@ -33,11 +33,12 @@ impl Allocation {
         let mut next = || fields.next();
         let id = next()?.parse().ok()?;
         let Ok(state) = next()?.parse::<SlurmState>();
-        let (start, elapsed) = (time(next()?), next()?.parse().ok()?);
+        let (start, elapsed) = (time(next()?), next()?.parse::<u32>().ok()?.into());
         let partition = next()?.chars().filter(|c| !c.is_control()).take(64).collect();
         let resources = next()?;
         let name = next()?.to_owned();
-        let [gpus, cpus, nodes] = [gpus(resources), number(resources, "cpu"), number(resources, "node")];
+        let [gpus, cpus, nodes] = [gpus(resources), number(resources, "cpu"), number(resources, "node")]
+            .map(|count| count.min(MOST));
         Some(Self { id, state, start, elapsed, partition, gpus, cpus, nodes, name })
     }
 
@@ -60,6 +61,9 @@ fn number(resources: &str, name: &str) -> u32 {
     entry(resources, name).unwrap_or(0)
 }
 
+/// More than this is no number of anything: it would not fit into the database.
+const MOST: u32 = i32::MAX.unsigned_abs();
+
 fn entry(resources: &str, name: &str) -> Option<u32> {
     resources.split(',').find_map(|entry| entry.strip_prefix(name)?.strip_prefix('=')?.parse().ok())
 }
@@ -81,6 +85,7 @@ mod tests {
     #[test_case("cpu=4,gres/gpumem=3", 0; "something else")]
     #[test_case("", 0; "never began")]
     #[test_case("gres/gpu=-1,gres/gpu:=9999999999", 0; "no numbers")]
+    #[test_case("gres/gpu=4294967295", 2_147_483_647; "too many")]
     fn the_gpus_of_a_list_of_resources(resources: &str, gpus: u32) {
         assert_eq!(row(resources).gpus, gpus);
     }
@@ -102,6 +107,14 @@ mod tests {
     #[test_case("17\u{1f}CANCELLED by 0\u{1f}None\u{1f}0\u{1f}gpu\u{1f}\u{1f}tao-a", true; "it was canceled")]
     fn an_allocation_is_over(row: &str, over: bool) {
         assert_eq!(Allocation::read(row).unwrap().is_over(), over);
+    }
+
+    #[test]
+    fn a_time_without_end_is_no_allocation() {
+        assert_eq!(
+            Allocation::read("17\u{1f}TIMEOUT\u{1f}1\u{1f}9999999999\u{1f}gpu\u{1f}cpu=1\u{1f}tao-a"),
+            None
+        );
     }
 
     #[test]

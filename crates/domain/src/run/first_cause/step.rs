@@ -57,3 +57,16 @@ fn is_probe(body: &str) -> bool {
     });
     PROBE.as_ref().is_some_and(|probe| probe.is_match(body.trim_end()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::diagnosis::rule_with_id;
+
+    #[test]
+    fn each_rule_that_is_named_exists() {
+        for id in STEPS.iter().chain(&MISSING) {
+            assert!(rule_with_id(id).is_some(), "{id}");
+        }
+    }
+}

@@ -143,3 +143,17 @@ async fn both_slurm_jobs_of_an_attempt_are_asked_about(pool: PgPool) {
         assert_eq!(asked, left);
     }
 }
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn allocations_stay_as_long_as_figures_may_ask_for_them(pool: PgPool) {
+    let store = with_a_job(&pool).await;
+    run(
+        &pool,
+        "insert into allocations (cluster, slurm_job_id, started_at, elapsed, job_id, attempt, owner, labels, partition, state, gpus, cpus, nodes)
+         select 'dgx', days, now() - days * interval '1 day', 86400, gen_random_uuid(), 1, 'ann', '{}', 'polar', 'COMPLETED', 1, 1, 1
+         from unnest(array[1, 401, 403]) days",
+    )
+    .await;
+    assert_eq!(store.delete_old_allocations().await.unwrap(), 1);
+    assert_eq!(stored(&pool).await.iter().map(|(id, ..)| *id).collect::<Vec<_>>(), [401, 1]);
+}
