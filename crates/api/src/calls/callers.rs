@@ -76,6 +76,7 @@ pub(crate) struct TokenRequest {
     /// A name for people. Default: the owner.
     name: Option<String>,
     /// What the token allows. Default: `read` and `write`.
+    #[schema(min_items = 1)]
     scopes: Option<Vec<ScopeName>>,
     /// When the token expires. Default: never.
     #[schema(value_type = Option<String>, format = DateTime)]

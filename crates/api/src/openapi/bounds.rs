@@ -84,6 +84,7 @@ const BOUNDS: &[(&[&str], &[&str], Bound)] = &[
     (&["ResultRequest"], &["json_line"], Text(PLAIN, 200)),
     (&["ResultRequest"], &["json_file"], Text(NOT_BLANK, LONGEST_PATH)),
     (&["ResultRequest"], &["regex"], Text(NOT_EMPTY, 1000)),
+    (&["ResultRequest"], &["component"], Text(COMPONENT, 32)),
     (&["ResourcesRequest", "ClusterSettings"], &["num_nodes"], Whole(1, 1024)),
     (&["ResourcesRequest", "ClusterSettings"], &["num_gpus"], Whole(0, 8192)),
     (&["ResourcesRequest"], &["gpus_per_node"], Whole(0, 64)),

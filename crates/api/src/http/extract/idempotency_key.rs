@@ -23,7 +23,7 @@ pub(crate) struct IdempotencyKey {
     /// A text of the client, such as a UUID, that identifies the request. A repeated request with the same key is not carried
     /// out again and gets the same answer; a different request with the same key is refused. Keys belong to the token's owner and
     /// are stored for a day by default.
-    #[param(rename = "Idempotency-Key", min_length = 1, max_length = 255, pattern = "^[ -~]+$")]
+    #[param(rename = "Idempotency-Key", min_length = 1, max_length = 255, pattern = "^[!-~]([ -~]*[!-~])?$")]
     key: Option<String>,
 }
 

@@ -33,6 +33,6 @@ async fn main() {
         status = jobs::get_job_status(&service, &id, Some(20), None).await.expect("its status").status;
     }
     println!("{status} {id}");
-    let log = jobs::get_job_logs(&service, &id, Some("out"), None, None, None, None, None, None, None, None);
+    let log = jobs::get_job_logs(&service, &id, Some("out"), None, None, None, None, None, None, None, None, None);
     println!("{}", log.await.expect("its log"));
 }
