@@ -58,15 +58,19 @@ pub(crate) fn compare(
     }
 }
 
-/// The GPU seconds of these Slurm jobs in accounting, and those of all with the names of our attempts.
+/// The GPU seconds of these Slurm jobs in accounting, and those of all with the names of our attempts. Nothing runs any more.
 fn accounted(sandbox: &Sandbox, ledger: &Ledger, ids: &HashSet<u64>) -> anyhow::Result<(u64, u64)> {
     let minutes = ((now() - ledger.began()) / 60.0).ceil() + 1.0;
     let since = format!("now-{minutes:.0}minutes");
-    let columns = "JobID,JobName,ElapsedRaw,AllocTRES";
+    let columns = "JobID,JobName,ElapsedRaw,End,AllocTRES";
     let rows = sandbox.ask(&["sacct", "-a", "-D", "-X", "-n", "-P", "-S", &since, "-o", columns]);
     let seconds = |row: &str| -> Option<(u64, u64)> {
         let fields: Vec<&str> = row.split('|').collect();
-        let [id, name, elapsed, resources] = fields[..] else { return None };
+        let [id, name, elapsed, end, resources] = fields[..] else { return None };
+        // Accounting has lost the end of this run together with a killed daemon (`sacctmgr show runawayjobs`): its time grows for ever.
+        if end == "Unknown" {
+            return None;
+        }
         let (id, _) = slurm_place(id)?;
         let (job, _) = job_of(name)?;
         let gpus =

@@ -19,7 +19,11 @@ fn question(stdout: &[u8]) -> Poll {
             state_dir: "/lustre/state".parse().ok()?,
             status: Vec::new(),
             signs_of_life: "/lustre/logs".parse().ok(),
-            reports: remote::ReportFiles { services: true, progress: "/lustre/p".parse().ok() },
+            reports: remote::ReportFiles {
+                services: true,
+                progress: "/lustre/p".parse().ok(),
+                usage: Some(1000),
+            },
             index: None,
         })
     };

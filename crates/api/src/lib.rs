@@ -94,6 +94,7 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(jobs::read::get_job_script))
         .routes(routes!(jobs::diagnosis::get_job_diagnosis))
         .routes(routes!(jobs::metrics::get_job_metrics))
+        .routes(routes!(jobs::usage::get_job_usage))
         .routes(routes!(jobs::logs::get_job_logs))
         .routes(routes!(jobs::logs::search::search_job_logs))
         .routes(routes!(jobs::control::cancel_job))

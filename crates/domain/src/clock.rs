@@ -8,6 +8,12 @@ use uuid::Uuid;
 /// A moment in UTC.
 pub type Timestamp = DateTime<Utc>;
 
+/// Whether what is done every so many seconds is due: their number has come round since the last time.
+pub fn comes_round(every: i64, last: Option<Timestamp>, now: Timestamp) -> bool {
+    let round = |at: Timestamp| at.timestamp().div_euclid(every.max(1));
+    last.is_none_or(|last| round(last) != round(now))
+}
+
 /// The source of the present time. The composition root creates the only one.
 pub trait Clock: std::fmt::Debug + Send + Sync + 'static {
     fn now(&self) -> Timestamp;

@@ -55,6 +55,7 @@ pub(crate) fn command_job() -> Job {
         restart: Restart::default(),
         use_requeue: true,
         timeout_minutes: None,
+        idle_policy: None,
         mounts: Vec::new(),
         mount_home: None,
         partitions: None,

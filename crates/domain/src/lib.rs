@@ -4,7 +4,7 @@
 //! a poll's observation becomes the job's next state (`run`). Nothing here reads a clock, a socket or a file: time, ids
 //! and evidence are arguments.
 //!
-//! A room uses only the rooms before it: image, cluster, request, progress, job, run, launch, conversion.
+//! A room uses only the rooms before it: image, cluster, request, progress, usage, job, run, launch, conversion.
 
 #![deny(clippy::wildcard_enum_match_arm)]
 
@@ -19,10 +19,12 @@ mod launch;
 mod progress;
 mod request;
 mod run;
+mod usage;
 mod violation;
 
-pub use clock::{Clock, Ids, ServerClock, Timestamp};
+pub use clock::{Clock, Ids, ServerClock, Timestamp, comes_round};
 pub use cluster::{
+    idle::{ClusterIdlePolicy, IdleAction, IdlePolicy},
     key_name::{InvalidKeyName, KeyName},
     mount::{InvalidMount, Mount},
     policy::{
@@ -75,6 +77,7 @@ pub use request::{
     container_job::{ContainerImages, ContainerJob, ResultsDir, container_job_pointer},
     cosmos,
     files::{FileRequest, JobFile},
+    idle::IdleRequest,
     launcher::{Launcher, LauncherBody, LauncherSettings},
     limits,
     needs::{Need, NeedRequest, NeedWhen},
@@ -112,4 +115,5 @@ pub use run::{
     submission::{Lookup, SubmitOutcome, after_lookup, after_submit},
     tasks::{EndedRun, TaskEnding, TaskTemplate, share_failed_launch, waits_only},
 };
+pub use usage::{Bucket, Held, Usage, mean_of, notes};
 pub use violation::{Violation, pointer};

@@ -60,6 +60,7 @@ pub use jobs::{
         newest::TaskRun,
         polled::{ActiveArray, ObservedTask, TaskPolls},
     },
+    usage::JobAccount,
 };
 pub use listen::{DueListener, DueNotice, DueNotices, JobListener, JobNotice};
 pub use pipelines::{InsertedPipeline, NewPipeline, PipelinePage};

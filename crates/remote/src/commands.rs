@@ -30,6 +30,7 @@ mod search_logs;
 pub(crate) mod status;
 mod submit_batch;
 mod test_only;
+mod usage;
 
 pub use allocations::*;
 pub use arrays::*;
@@ -56,6 +57,7 @@ pub use search_logs::*;
 pub use status::*;
 pub use submit_batch::*;
 pub use test_only::*;
+pub use usage::*;
 
 /// Room for the parts of an answer whose size is fixed: stderr excerpts and the format's own lines.
 const STDOUT_BASE: usize = 256 * 1024;

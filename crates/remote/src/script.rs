@@ -67,6 +67,7 @@ const CLAIM: &str = include_str!("script/supervisor/claim.sh");
 const MARKS: &str = include_str!("script/supervisor/marks.sh");
 /// The rest of the supervisor.
 const RUN: &str = include_str!("script/supervisor/run.sh");
+const USAGE: &str = include_str!("script/supervisor/usage.sh");
 /// Parts for scripts whose table calls them.
 const PARTS: [(&str, &str); 2] = [
     ("\n  _tao_make_logs ", include_str!("script/supervisor/own_logs.sh")),
@@ -100,6 +101,8 @@ pub struct BatchScript {
     pub max_requeues: u32,
     /// The first port for the components on the first node. Without one the job finds a block that no other job uses.
     pub port: Option<u16>,
+    /// Every so many seconds the job measures what it uses, for the marker `usage` in the state directory. 0: never.
+    pub usage_seconds: u32,
     /// How the tasks of an array are numbered, if the directives ask for one.
     pub array: Option<ArrayNumbers>,
     /// Queues the next attempt ahead, with this script.
@@ -193,6 +196,9 @@ impl BatchScript {
                 out.push_str(part);
             }
         }
+        if self.usage_seconds > 0 {
+            out.push_str(USAGE);
+        }
         if self.directives.requeue {
             out.push_str(include_str!("script/supervisor/requeue.sh"));
         }
@@ -268,7 +274,7 @@ impl BatchScript {
         // An attempt that was queued ahead may have less time left.
         let limits = if self.chain.is_some() { "" } else { "readonly " };
         let _ = writeln!(out, "{limits}_tao_limit={limit}\n{limits}_tao_warning={warning}");
-        let _ = writeln!(out, "_tao_port={}", self.port.unwrap_or(0));
+        let _ = writeln!(out, "_tao_port={}\n_tao_every={}", self.port.unwrap_or(0), self.usage_seconds);
         let most = if *requeue { self.max_requeues.to_string() } else { "-1".to_owned() };
         assign(out, "_tao_max_requeues", &most);
         if !options.drops("cpus-per-task") {

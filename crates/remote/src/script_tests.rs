@@ -59,6 +59,7 @@ fn base() -> BatchScript {
         env_file: "/lustre/u/env/1.sh".parse().unwrap(),
         soft_timeout: Some(RunTime::from_hours(3.8).unwrap()),
         max_requeues: 10,
+        usage_seconds: 0,
         ..plain_script(directives, "/lustre/u/state/1/1".parse().unwrap(), training(1))
     }
 }

@@ -80,6 +80,7 @@ pub fn spec(work: Work) -> JobSpec {
         restart: Restart::default(),
         use_requeue: true,
         timeout_minutes: None,
+        idle_policy: None,
         mounts: vec![parsed("/lustre")],
         mount_home: None,
         partitions: Some(parsed("polar")),

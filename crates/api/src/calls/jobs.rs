@@ -31,6 +31,7 @@ pub(crate) mod read;
 pub(crate) mod results;
 pub(crate) mod tasks;
 pub(crate) mod timeline;
+pub(crate) mod usage;
 pub(crate) mod validate;
 pub(crate) mod wait;
 

@@ -148,6 +148,10 @@ const BOUNDS: &[(&[&str], &[&str], Bound)] = &[
     (&["ClusterSettings"], &["warning_seconds"], Whole(0, 65_535)),
     (&["ClusterSettings"], &["sbatch_export"], Text(SBATCH_EXPORT, 3)),
     (&["ClusterSettings"], &["sessions"], Whole(1, 4)),
+    (&["ClusterSettings"], &["usage_seconds"], Whole(0, 3600)),
+    (&["IdlePolicySettings"], &["below_percent"], Whole(1, 100)),
+    (&["IdlePolicySettings"], &["minutes"], Whole(1, 10_080)),
+    (&["IdlePolicySettings"], &["exempt_labels"], Texts(NOT_EMPTY, 1001)),
     (&["RpcBudgetSettings"], &["burst", "per_minute"], Whole(1, 60_000)),
     (&["ClusterSettings"], &["connect_timeout", "poll_min", "poll_max"], Text(DURATION, 100)),
 ];

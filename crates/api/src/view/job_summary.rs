@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use domain::{Cluster, Job, Work};
+use domain::{Cluster, Job, Usage, Work};
 use persistence::{FacetCount, JobFacet};
 use serde::Serialize;
 use slurm::SlurmJobId;
@@ -82,6 +82,8 @@ pub(crate) struct JobSummary {
     pub image: Option<String>,
     /// The GPUs of all nodes together; of an array, those of one task.
     pub gpus: u32,
+    /// The mean utilization of its GPUs in its newest run, in percent; null without a measurement, and of an array.
+    pub gpu_percent: Option<f64>,
     /// TAO's network architecture; null for a `command`.
     pub network_arch: Option<String>,
     /// TAO's action; null for a `command`.
@@ -163,6 +165,7 @@ impl JobSummary {
             labels: texts(&job.spec.labels),
             image: job.spec.image.as_ref().map(ToString::to_string),
             gpus: job.spec.resources.total_gpus(),
+            gpu_percent: job.run.usage.as_ref().and_then(Usage::mean_percent),
             network_arch,
             action,
             backend_details: BackendDetailsView {

@@ -24,6 +24,7 @@ mod status;
 mod task;
 mod timeline;
 mod token;
+mod usage;
 mod webhook;
 
 pub(crate) use attempt::{AttemptListView, AttemptView};
@@ -44,4 +45,5 @@ pub(crate) use status::{Freshness, StatusView, is_watched};
 pub(crate) use task::{TaskListView, TaskView};
 pub(crate) use timeline::{TimelineEntryView, TimelineView};
 pub(crate) use token::{CallerView, NewTokenView, ScopeName, SecretText, TokenListView, TokenView};
+pub(crate) use usage::{MeasuredView, UsageView};
 pub(crate) use webhook::{DeadLetterListView, DeadLetterView, WebhookView};

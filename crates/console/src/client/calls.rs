@@ -8,7 +8,7 @@ use super::send::{Call, Document};
 use crate::model::{
     AttemptList, Caller, Cluster, ClusterList, Diagnosis, EventList, Job, JobList, JobStatus, LogSearch,
     Metrics, NewToken, PartitionList, Pipeline, PipelineList, Preflight, ResultValue, Stats, TaskList,
-    Timeline, TokenList, Validation, Webhook,
+    Timeline, TokenList, Usage, Validation, Webhook,
 };
 
 /// Declares calls. `is` names the structures of an answer that is read in several parts.
@@ -46,6 +46,7 @@ calls! {
     JOB_LOGS: Document, is () = GET "/jobs/{id}/logs";
     SEARCH_LOGS: LogSearch = GET "/jobs/{id}/logs/search";
     JOB_METRICS: Metrics = GET "/jobs/{id}/metrics";
+    JOB_USAGE: Usage = GET "/jobs/{id}/usage";
     CANCEL_JOB: JobStatus = POST "/jobs/{id}/cancel";
     PAUSE_JOB: JobStatus = POST "/jobs/{id}/pause";
     RESUME_JOB: JobStatus = POST "/jobs/{id}/resume";

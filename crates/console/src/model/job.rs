@@ -57,6 +57,7 @@ pub(crate) struct JobSummary {
     pub(crate) labels: BTreeMap<Text, Text>,
     pub(crate) image: Option<Text>,
     pub(crate) gpus: u32,
+    pub(crate) gpu_percent: Option<f64>,
     pub(crate) failure: Option<JobFailure>,
     pub(crate) network_arch: Option<Text>,
     pub(crate) action: Option<Text>,

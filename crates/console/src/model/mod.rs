@@ -12,6 +12,7 @@ mod pipeline;
 mod stats;
 mod task;
 mod text;
+mod usage;
 mod webhook;
 
 pub(crate) use access::{Caller, NewToken, TokenList, Who};
@@ -31,6 +32,7 @@ pub(crate) use pipeline::{Need, Pipeline, PipelineCounts, PipelineJob, PipelineL
 pub(crate) use stats::{Bucket, Figures, Stats};
 pub(crate) use task::{ResultValue, Task, TaskCounts, TaskList};
 pub(crate) use text::{Text, is_odd, push_visible, visible};
+pub(crate) use usage::{Gpu, Measured, Usage};
 pub(crate) use webhook::Webhook;
 
 /// A moment.

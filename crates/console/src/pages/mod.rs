@@ -44,6 +44,7 @@ pub(crate) fn routes(console: Console) -> Router {
         .route("/jobs/{id}/logs", get(logs::window))
         .route("/jobs/{id}/logs/follow", get(logs::follow))
         .route("/jobs/{id}/charts", get(job::charts))
+        .route("/jobs/{id}/usage", get(job::usage))
         .route("/jobs/{id}/logs/file", get(logs::file))
         .route("/clusters", get(clusters::list))
         .route("/clusters/{name}", get(clusters::show))

@@ -23,9 +23,16 @@ fn summary() -> Value {
         "progress": {"epoch": 1, "max_epoch": 3, "percent": 33, "done": 1.0, "total": 3.0, "eta": "0:10:00", "message": "epoch 1", "metrics": {"loss": 0.5, "note": "n"}},
         "tasks": {"total": 3, "pending": 0, "running": 0, "done": 1, "error": 2, "canceled": 0},
         "created_on": T0, "submitted_on": T0, "started_on": T0, "finished_on": T1, "observed_at": T1, "stale": true,
-        "owner": "ann", "labels": {"team": "vision"}, "image": "nvcr.io/x", "gpus": 16,
+        "owner": "ann", "labels": {"team": "vision"}, "image": "nvcr.io/x", "gpus": 16, "gpu_percent": 40.4,
         "failure": {"rule": "python-error", "advice": "look"}, "network_arch": null, "action": null,
     })
+}
+
+/// What the job uses.
+pub(super) fn usage() -> Value {
+    let gpu = json!({"node": "node01", "index": 3, "percent": 40.4, "most_percent": 99, "most_memory_mib": 2048, "memory_mib": 81_920});
+    let series = json!({"times": [T0, T1], "percent": [30.0, 50.5]});
+    json!({"notes": ["1 GPU, 40 % used on average."], "measured": {"attempt": 2, "gpus": [gpu], "series": series}})
 }
 
 fn details() -> Value {
@@ -107,6 +114,7 @@ pub(super) fn all() -> Vec<(String, Value)> {
             json!({"series": [{"name": "loss", "attempt": 1, "axis": "epoch", "x": [1.0, 2.0], "values": [0.5, 0.25], "not_finite": 1}], "truncated": true}),
         ),
         (of_job("/logs/search"), found()),
+        (of_job("/usage"), usage()),
         (of_job("/attempts"), json!({"attempts": [attempt(), attempt()]})),
         (of_job("/tasks"), json!({"tasks": [task], "next_page_token": null})),
         (

@@ -82,7 +82,26 @@ async fn a_job_that_has_reported_metrics_has_charts_of_them() {
     assert!(!page.text.contains("style="));
     (job["progress"], job["attempt"]) = (json!({"metrics": {}}), json!(1));
     api.answer(&format!("/jobs/{JOB}"), StatusCode::OK, job);
-    assert!(!shown(&api, "").await.text.contains("data-chart"));
+    assert!(!shown(&api, "").await.text.contains("charts-metrics"));
+}
+
+#[tokio::test]
+async fn a_job_that_has_measured_its_use_shows_it() {
+    let api = FakeApi::new();
+    let mut job = answers::job();
+    job["array"] = Value::Null;
+    api.answer(&format!("/jobs/{JOB}"), StatusCode::OK, job.clone());
+    let page = shown(&api, "").await;
+    assert!(page.text.contains("1 GPU, 40 % used on average."), "{}", page.text);
+    assert!(page.text.contains(&format!("data-chart=\"/ui/jobs/{JOB}/usage\"")), "{}", page.text);
+    assert!(page.text.contains("2048 of 81920 MiB"), "{}", page.text);
+    let answer = shown(&api, "/usage?task=1&secret=x").await;
+    let charts: Value = serde_json::from_str(&answer.text).unwrap();
+    assert_eq!(charts["charts"][0]["curves"][0]["y"], json!([30.0, 50.5]));
+    assert_eq!(asked(&api, "/usage"), ["", "task=1"]);
+    job["started_on"] = Value::Null;
+    api.answer(&format!("/jobs/{JOB}"), StatusCode::OK, job);
+    assert!(!shown(&api, "").await.text.contains("charts-usage"), "it has not begun");
 }
 
 #[tokio::test]

@@ -5,6 +5,8 @@ use slurm::{GpuRequest, InvalidName, MailAddress, MpiPlugin, Partition, RemotePa
 use strum::{Display, EnumString};
 use utoipa::ToSchema;
 
+use super::idle::ClusterIdlePolicy;
+
 /// What makes the container of a job from its image.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, Display, EnumString, ToSchema,
@@ -112,11 +114,21 @@ pub struct BatchSettings {
     /// How long before its time limit a job gets a warning signal, in seconds; 0 disables it.
     pub warning_seconds: u32,
     pub sbatch_export: SbatchExport,
+    /// Every so many seconds a job measures what it uses; 0: never.
+    pub usage_seconds: u32,
+    /// What becomes of jobs that do not use their GPUs.
+    pub idle: Option<ClusterIdlePolicy>,
 }
 
 impl Default for BatchSettings {
     fn default() -> Self {
-        Self { mail_user: None, warning_seconds: 120, sbatch_export: SbatchExport::All }
+        Self {
+            mail_user: None,
+            warning_seconds: 120,
+            sbatch_export: SbatchExport::All,
+            usage_seconds: 10,
+            idle: None,
+        }
     }
 }
 

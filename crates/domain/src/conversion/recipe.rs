@@ -86,6 +86,7 @@ pub fn conversion_job(
         // With a requeue, the script's own limit would begin it anew.
         use_requeue: false,
         timeout_minutes: None,
+        idle_policy: None,
         mounts: Vec::new(),
         mount_home: None,
         partitions: Some(settings.conversion_partition.as_str().parse()?),

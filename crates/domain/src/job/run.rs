@@ -14,6 +14,7 @@ use crate::{
         status::{Phase, Source},
     },
     progress::{status_files::StatusFiles, summary::Progress},
+    usage::Usage,
 };
 
 /// One task in one attempt. A run that no poll has seen is the default value, and takes no row in the database.
@@ -33,6 +34,8 @@ pub struct Run {
     pub progress: Progress,
     /// The newest sign of activity, if the job has an activity timeout.
     pub activity: Option<Activity>,
+    /// What it uses, as its batch script measures it.
+    pub usage: Option<Usage>,
     /// Why the service ends it, in a sentence.
     pub kill_reason: Option<String>,
     /// When it last entered Slurm's queue, by Slurm's clock. A requeue sets it anew.
@@ -79,6 +82,7 @@ impl Run {
         self.status.begin_run(&self.progress, self.requeues);
         self.progress.begin_run();
         self.activity = None;
+        self.usage = None;
         self.kill_reason = None;
     }
 

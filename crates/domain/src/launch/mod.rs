@@ -104,6 +104,7 @@ pub fn plan_submission(
         soft_timeout: Some(time_limits(job).1),
         max_requeues: cluster.retries.max_requeues,
         port: job.spec.port(),
+        usage_seconds: cluster.batch.usage_seconds,
         array: job
             .spec
             .array

@@ -9,8 +9,9 @@ use uuid::Uuid;
 
 use crate::request::{
     array::ArrayRequest, component_body::ComponentRequest, container::ContainerRequest, files::FileRequest,
-    launcher::LauncherBody, needs::NeedRequest, nulls::null_as_default, options_body::ResourcesRequest,
-    progress::ProgressRequest, restart::RestartRequest, results::ResultRequest, webhook::WebhookRequest,
+    idle::IdleRequest, launcher::LauncherBody, needs::NeedRequest, nulls::null_as_default,
+    options_body::ResourcesRequest, progress::ProgressRequest, restart::RestartRequest,
+    results::ResultRequest, webhook::WebhookRequest,
 };
 
 /// A job: either `network_arch` and `action`, which run the TAO container's entry point, or `command`.
@@ -113,6 +114,7 @@ pub struct JobRequest {
     /// `Error`. Default: no limit.
     #[schema(minimum = 1, maximum = 525_600)]
     pub timeout_minutes: Option<u32>,
+    pub idle_policy: Option<IdleRequest>,
     #[serde(default, deserialize_with = "null_as_default")]
     #[schema(value_type = Option<BackendDetails>)]
     pub backend_details: BackendDetails,

@@ -15,6 +15,7 @@ pub(crate) mod datasets;
 pub(crate) mod edge_tests;
 pub(crate) mod environment;
 pub(crate) mod files;
+pub(crate) mod idle;
 pub(crate) mod launcher;
 pub mod limits;
 pub(crate) mod needs;

@@ -18,6 +18,7 @@ use uuid::Uuid;
 
 use crate::{
     cluster::{
+        idle::IdlePolicy,
         mount::Mount,
         policy::{ImagePolicy, MAX_RETRIES},
         resources::Resources,
@@ -101,6 +102,9 @@ pub struct JobSpec {
     /// The service ends a running job that writes nothing for this long. Default: no such limit.
     #[serde(default)]
     pub timeout_minutes: Option<NonZeroU32>,
+    /// What becomes of it if it does not use its GPUs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle_policy: Option<IdlePolicy>,
     pub mounts: Vec<Mount>,
     /// Whether a container has the user's home directory. Default: of steps and services false, otherwise as the site configures it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

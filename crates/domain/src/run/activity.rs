@@ -6,7 +6,7 @@ use chrono::TimeDelta;
 use remote::SignsOfLife;
 
 use crate::{
-    clock::Timestamp,
+    clock::{Timestamp, comes_round},
     job::{
         run::{Activity, Run, Signs},
         status::Phase,
@@ -30,8 +30,7 @@ pub(crate) fn check_is_due(
     now: Timestamp,
 ) -> bool {
     let every = (i64::from(limit.get()) * 6).clamp(10, 60);
-    let slice = |at: Timestamp| at.timestamp().div_euclid(every);
-    !was_alive || last_poll.is_none_or(|last| slice(last) != slice(now))
+    !was_alive || comes_round(every, last_poll, now)
 }
 
 /// Takes in how much the run has written, and sets the kill reason once it has been inactive for too long.

@@ -7,6 +7,7 @@ pub(crate) mod evidence;
 pub(crate) mod exclusion;
 pub(crate) mod first_cause;
 pub(crate) mod graces;
+pub(crate) mod idle;
 pub(crate) mod log_lines;
 pub(crate) mod needs;
 pub(crate) mod observe;

@@ -4,14 +4,14 @@ mod launches;
 mod vanished;
 
 use chrono::TimeDelta;
-use remote::Markers;
+use remote::{Markers, UsageMarker};
 use slurm::{AccountingRow, QueueRow, SlurmState, Stage, timestamp};
 
 use crate::{
     clock::Timestamp,
     job::{
         run::Run,
-        status::{Phase, Source},
+        status::{Phase, Source, Status},
         stored::{DesiredState, Job},
     },
     run::{
@@ -19,12 +19,14 @@ use crate::{
         evidence::{Observation, is_of_this_end},
         exclusion::relax_exclusions,
         graces::Graces,
+        idle,
         pending::{estimate_holds_until, estimated_start},
         plan::released_at,
         reports,
         status_lines::absorb_status,
         task::Task,
     },
+    usage::Usage,
 };
 
 use launches::reclassified;
@@ -47,6 +49,7 @@ pub fn observe(job: &Job, seen: &Observation<'_>, graces: &Graces, now: Timestam
     let is_doomed = run.kill_reason.is_some() && job.run.kill_reason.is_none();
     let mut next = Job { run, started_at: job.started_at.or(started_at), ..job.clone() };
     next.summarize(now);
+    let pauses = pause_if_idle(&mut next);
     let relaxed = relax_exclusions(&next, &graces.retry, now);
     if let Some(relaxed) = &relaxed {
         next.message = relaxed.announced();
@@ -59,9 +62,29 @@ pub fn observe(job: &Job, seen: &Observation<'_>, graces: &Graces, now: Timestam
     }
     next.observed_at = Some(now);
     let was_requeued = next.has_unexplained_requeue() && !job.has_unexplained_requeue();
-    let step_due =
-        outlives || is_doomed || was_requeued || relaxed.is_some() || next.phase == Phase::Finishing;
+    let step_due = outlives
+        || is_doomed
+        || pauses
+        || was_requeued
+        || relaxed.is_some()
+        || next.phase == Phase::Finishing;
     Some(ObservedChange { job: next, step_due })
+}
+
+/// Pauses a job whose GPUs have been idle for too long, as its owner would; earlier, its message warns.
+fn pause_if_idle(job: &mut Job) -> bool {
+    let policy = job.spec.idle_policy.as_ref();
+    if job.phase != Phase::Running || job.desired != DesiredState::Run || job.run.kill_reason.is_some() {
+        return false;
+    }
+    let pauses = idle::pauses(&job.run, policy).filter(|_| job.spec.array.is_none());
+    if let Some(why) = &pauses {
+        (job.desired, job.status) = (DesiredState::Pause, Status::Pausing);
+        job.message.clone_from(why);
+    } else if let Some(warning) = idle::warning(&job.run, policy) {
+        job.message = format!("{} {warning}", job.message);
+    }
+    pauses.is_some()
 }
 
 /// The run after an observation, and when it started. That may be the start of an execution before the present one.
@@ -99,7 +122,14 @@ pub(crate) fn observe_run(
     }
     if let Some(seen) = seen.reports.filter(|_| run.phase() == Phase::Running) {
         reports::absorb(&mut run.progress, seen, task.progress, task.attempt.slurm_id);
+        let of_run = |marker: &&UsageMarker| {
+            Some(marker.slurm_id) == task.attempt.slurm_id && marker.restart == run.requeues
+        };
+        if let Some(marker) = seen.usage.as_ref().filter(of_run) {
+            run.usage = Some(Usage::absorb(run.usage.as_ref(), marker, task.idle_policy));
+        }
     }
+    idle::watch(&mut run, task);
     activity::watch(&mut run, task, seen.signs_of_life, seen.unreachable_for, now);
     (run, started_at)
 }

@@ -1,6 +1,6 @@
 //! What a running job reports of itself beside its status files: the states of its services, and its progress file.
 
-use remote::{ReportFiles, Reports, ServicesMarker, WaitingService, WaitingState};
+use remote::{ReportFiles, Reports, ServicesMarker, UsageMarker, WaitingService, WaitingState};
 use serde_json::Value;
 use slurm::{RemotePath, SlurmJobId};
 
@@ -30,10 +30,11 @@ impl Reporting {
         Self { services, progress: spec.progress.as_ref().map(|file| file.path.clone()) }
     }
 
-    /// The files of one task. `results`: its results directory.
-    pub fn files(&self, results: &RemotePath) -> ReportFiles {
+    /// The files of one task. `results`: its results directory. `measures`: its use is asked for.
+    pub fn files(&self, results: &RemotePath, measures: bool) -> ReportFiles {
         let progress = self.progress.as_ref().and_then(|file| results.join(file).ok());
-        ReportFiles { services: self.services, progress }
+        let usage = measures.then_some(UsageMarker::MOST_BYTES);
+        ReportFiles { services: self.services, progress, usage }
     }
 }
 

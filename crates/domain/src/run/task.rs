@@ -3,6 +3,7 @@
 use std::num::NonZeroU32;
 
 use crate::{
+    cluster::idle::IdlePolicy,
     job::{
         attempt::Attempt,
         identity::JobId,
@@ -19,6 +20,9 @@ pub(crate) struct Task<'a> {
     pub(crate) desired: DesiredState,
     /// The job's activity timeout.
     pub(crate) timeout_minutes: Option<NonZeroU32>,
+    /// Its idle policy.
+    pub(crate) idle_policy: Option<&'a IdlePolicy>,
+    pub(crate) is_of_array: bool,
     /// Its progress file.
     pub(crate) progress: Option<&'a ProgressFile>,
 }
@@ -31,6 +35,8 @@ impl<'a> Task<'a> {
             attempt: job.attempt.as_ref()?,
             desired: job.desired,
             timeout_minutes: job.spec.timeout_minutes,
+            idle_policy: job.spec.idle_policy.as_ref(),
+            is_of_array: job.spec.array.is_some(),
             progress: job.spec.progress.as_ref(),
         })
     }

@@ -108,6 +108,7 @@ pub(crate) fn run_document(job: JobId, attempt: AttemptNo, run: &Run) -> Value {
         "status_files": run.status,
         "progress": run.progress,
         "activity": run.activity,
+        "usage": run.usage,
         "kill_reason": run.kill_reason,
         "queued_since": run.queued_since,
         "estimated_start": run.estimated_start,

@@ -16,3 +16,4 @@ pub(crate) mod rows;
 pub(crate) mod stats;
 pub(crate) mod steps;
 pub(crate) mod tasks;
+pub(crate) mod usage;

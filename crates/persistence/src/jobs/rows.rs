@@ -38,7 +38,7 @@ macro_rules! select_attempts {
                     a.concluded_at, a.outcome, a.why, a.rule, a.matched_line, a.images::text as \"images?\",
                     r.slurm_state, r.exit_code, r.exit_signal, r.nodes, r.reason, r.partition,
                     r.status_files::text as \"status_files?\", r.progress::text as \"progress?\",
-                    r.activity::text as activity, r.kill_reason, r.queued_since, r.estimated_start,
+                    r.activity::text as activity, r.usage::text as usage, r.kill_reason, r.queued_since, r.estimated_start,
                     r.started_at as run_started_at, r.ended_at, r.missing_since, r.requeues as \"requeues?\",
                     r.ran_before, r.waits_again as \"waits_again?\", r.source as run_source, r.over as \"over?\", r.failure::text as failure
              from jobs j left join slurm_metadata a on a.job_id = j.id and " + $which + "
@@ -108,6 +108,7 @@ pub(crate) struct JobRow {
     pub(crate) status_files: Option<String>,
     pub(crate) progress: Option<String>,
     pub(crate) activity: Option<String>,
+    pub(crate) usage: Option<String>,
     pub(crate) kill_reason: Option<String>,
     pub(crate) queued_since: Option<Timestamp>,
     pub(crate) estimated_start: Option<Timestamp>,
@@ -228,6 +229,7 @@ fn run(row: &mut JobRow) -> Result<Run> {
         progress: stored.json("progress", progress)?,
         // An activity that cannot be read is observed again.
         activity: row.activity.take().and_then(|text| serde_json::from_str(&text).ok()),
+        usage: row.usage.take().and_then(|text| serde_json::from_str(&text).ok()),
         kill_reason: row.kill_reason.take(),
         queued_since: row.queued_since,
         estimated_start: row.estimated_start,

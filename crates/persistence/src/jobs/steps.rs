@@ -214,12 +214,12 @@ impl Store {
                    on conflict (job_id, attempt, task) do update
                    set (slurm_state, exit_code, exit_signal, nodes, reason, partition, status_files, progress, activity,
                         kill_reason, queued_since, estimated_start, started_at, ended_at, missing_since, requeues,
-                        waits_again, source, over, results, failure) =
+                        waits_again, source, over, usage, results, failure) =
                        (excluded.slurm_state, excluded.exit_code, excluded.exit_signal, excluded.nodes, excluded.reason,
                         excluded.partition, excluded.status_files, excluded.progress, excluded.activity,
                         excluded.kill_reason, excluded.queued_since, excluded.estimated_start, excluded.started_at,
                         excluded.ended_at, excluded.missing_since, excluded.requeues, excluded.waits_again,
-                        excluded.source, excluded.over, coalesce(excluded.results, known.results), coalesce(excluded.failure, known.failure))
+                        excluded.source, excluded.over, excluded.usage, coalesce(excluded.results, known.results), coalesce(excluded.failure, known.failure))
                    where known.over
                ), unseen as (
                    -- The attempt goes on with its other Slurm job, which no poll has seen: what is stored is of the first one.

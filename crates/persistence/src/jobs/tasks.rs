@@ -33,7 +33,7 @@ macro_rules! select_runs {
             "-- " + $name + "
              select " + $first + " r.job_id, r.attempt, r.task, r.slurm_state, r.exit_code, r.exit_signal, r.nodes, r.reason, r.partition,
                     r.status_files::text as \"status_files!\", r.progress::text as \"progress!\", r.activity::text as activity,
-                    r.kill_reason, r.queued_since, r.estimated_start, r.started_at, r.ended_at, r.missing_since,
+                    r.usage::text as usage, r.kill_reason, r.queued_since, r.estimated_start, r.started_at, r.ended_at, r.missing_since,
                     r.requeues, r.ran_before, r.waits_again, r.source, r.over, r.over_since
              from runs r " + $tail
             $(, $arg)*
@@ -55,6 +55,7 @@ struct RunRow {
     status_files: String,
     progress: String,
     activity: Option<String>,
+    usage: Option<String>,
     kill_reason: Option<String>,
     queued_since: Option<Timestamp>,
     estimated_start: Option<Timestamp>,
@@ -83,6 +84,7 @@ impl RunRow {
             status: stored.json("status_files", &self.status_files)?,
             progress: stored.json("progress", &self.progress)?,
             activity: self.activity.and_then(|text| serde_json::from_str(&text).ok()),
+            usage: self.usage.and_then(|text| serde_json::from_str(&text).ok()),
             kill_reason: self.kill_reason,
             queued_since: self.queued_since,
             estimated_start: self.estimated_start,

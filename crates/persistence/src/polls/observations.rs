@@ -153,7 +153,7 @@ pub(crate) async fn write(
                select job_id, count(*) as lines from lines group by job_id
            ), stored as (
                update jobs j
-               set status = u.status, phase = u.phase, message = u.message, pending_reason = u.pending_reason,
+               set status = u.status, desired_state = u.desired_state, phase = u.phase, message = u.message, pending_reason = u.pending_reason,
                    finishing_since = u.finishing_since, started_at = u.started_at,
                    observed_at = u.observed_at, source = u.source, partition = coalesce(u.partition, j.partition),
                    due_at = case when u.phase = 'finishing' then now()
@@ -176,12 +176,12 @@ pub(crate) async fn write(
                on conflict (job_id, attempt, task) do update
                set (slurm_state, exit_code, exit_signal, nodes, reason, partition, status_files, progress, activity,
                     kill_reason, queued_since, estimated_start, started_at, ended_at, missing_since, requeues,
-                    waits_again, source, over) =
+                    waits_again, source, over, usage) =
                    (excluded.slurm_state, excluded.exit_code, excluded.exit_signal, excluded.nodes, excluded.reason,
                     excluded.partition, excluded.status_files, excluded.progress, excluded.activity,
                     excluded.kill_reason, excluded.queued_since, excluded.estimated_start, excluded.started_at,
                     excluded.ended_at, excluded.missing_since, excluded.requeues, excluded.waits_again,
-                    excluded.source, excluded.over)
+                    excluded.source, excluded.over, excluded.usage)
                where not known.over
            )
            select id as "id!" from stored"#,

@@ -80,6 +80,7 @@ impl OrphanRecords for Store {
         let doomed = orphans.iter().filter(|orphan| condemned.contains(&orphan.slurm_id));
         let events: Vec<Value> = doomed.zip(1..).filter_map(|(orphan, seq)| event(orphan, seq)).collect();
         let orphans = to_json("an orphan", &orphans)?;
+        let condemned: Vec<i64> = condemned.iter().map(|id| id.get().into()).collect();
         let ours = sqlx::query_scalar!(
             r#"-- polls::orphans::record_orphans
                with ours as (
@@ -102,6 +103,10 @@ impl OrphanRecords for Store {
                    select t.job_id, old.events + t.nth, $5, 'orphan', old.attempt, t.data
                    from new_events t join old on old.id = t.job_id
                    order by t.job_id, t.nth
+               ), account_again as (
+                   -- Its end changes.
+                   update unaccounted set found = false, ask_at = least(ask_at, now() + interval '1 minute')
+                   where cluster = $1 and slurm_job_id = any($6) and exists (select from ours)
                )
                select count(*) as "count!" from ours"#,
             lease.cluster.as_str(),
@@ -109,6 +114,7 @@ impl OrphanRecords for Store {
             orphans,
             Value::from(events),
             now,
+            &condemned,
         )
         .fetch_one(&self.pool)
         .await?;

@@ -19,8 +19,8 @@ use slurm::{AccountingRow, Failure, JobName, QueueRow, RemotePath, SlurmJobId};
 const PROGRAM: &str = program!("preamble", "state_dirs", "status_files", "poll");
 
 /// 50 s for squeue, 65 s for sacct, 35 s, 30 s and twice 25 s for the searches, and 26 s more for each that has to look at
-/// one job after the other, three times 36 s for marks and reports, 23 s for notes, and some for reading.
-const DEADLINE: Duration = Duration::from_secs(495);
+/// one job after the other, four times 36 s for marks and reports, 23 s for notes, and some for reading.
+const DEADLINE: Duration = Duration::from_secs(531);
 
 /// The bytes of answer for each job: a row of squeue or sacct, the markers and reports.
 const BYTES_PER_JOB: usize = 7 * 1024;
@@ -168,6 +168,7 @@ impl RemoteCommand for Poll {
                 .field(job.index.map_or_else(|| "-".to_owned(), |index| index.to_string()))
                 .field(if job.reports.services { "1" } else { "-" })
                 .path_or_absent(job.reports.progress.as_ref())
+                .field(job.reports.usage.map_or_else(|| "-".to_owned(), |bytes| bytes.to_string()))
                 .end_line();
         }
         for array in &self.arrays {
@@ -183,6 +184,12 @@ impl RemoteCommand for Poll {
                 super::STDOUT_BASE * 16
                     + MOST_OTHERS * BYTES_PER_OTHER
                     + self.jobs.len() * BYTES_PER_JOB
+                    + self
+                        .jobs
+                        .iter()
+                        .filter_map(|job| job.reports.usage)
+                        .map(super::encoded)
+                        .fold(0, usize::saturating_add)
                     + self.arrays.iter().map(WatchedArray::bytes).fold(0, usize::saturating_add)
                     + known_files * BYTES_PER_FILE,
             ),
@@ -304,6 +311,7 @@ impl<'a> Reader<'a> {
                 }
             }
             b"SERVICES" => self.reports.services(line, keys.len())?,
+            b"USAGE" => self.reports.usage(line, keys.len())?,
             b"PROGRESS" => self.reports.progress(line, keys.len())?,
             b"CLAIM" => self.markers.claim(line, keys.len())?,
             b"MARK" => self.markers.mark(line, keys.len())?,

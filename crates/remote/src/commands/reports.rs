@@ -2,16 +2,19 @@
 
 use std::collections::HashMap;
 
+use super::usage::UsageMarker;
 use crate::{ParseError, answer::Line};
 use slurm::{ComponentName, RemotePath, SlurmJobId};
 
-/// The files of a running job that a poll reads. Of each the first 400 bytes count.
+/// The files of a running job that a poll reads. Of each the first 400 bytes count, if nothing else is said.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReportFiles {
     /// Whether it has services with rules, so that its batch script keeps the marker `services`.
     pub services: bool,
     /// A file in which its program writes how far it has come.
     pub progress: Option<RemotePath>,
+    /// The bytes that count of the marker `usage`, if it is due.
+    pub usage: Option<usize>,
 }
 
 /// What was read of them. A file that is missing, unreadable or malformed is `None`.
@@ -21,6 +24,8 @@ pub struct Reports {
     pub services: Option<ServicesMarker>,
     /// The text of the progress file, in one line.
     pub progress: Option<String>,
+    /// What it uses.
+    pub usage: Option<UsageMarker>,
 }
 
 /// `services`: written atomically by the batch script when a state changes, and every ten seconds while one is not ready.
@@ -75,6 +80,13 @@ impl ReportReader {
     pub(super) fn services(&mut self, mut line: Line<'_>, count: usize) -> Result<(), ParseError> {
         let reports = self.reports.entry(line.index(count)?).or_default();
         reports.services = services_marker(&line.rest());
+        Ok(())
+    }
+
+    /// So may this one.
+    pub(super) fn usage(&mut self, mut line: Line<'_>, count: usize) -> Result<(), ParseError> {
+        let reports = self.reports.entry(line.index(count)?).or_default();
+        reports.usage = UsageMarker::read(&line.rest());
         Ok(())
     }
 

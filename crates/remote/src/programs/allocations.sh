@@ -7,7 +7,7 @@ IFS=$'\t' read -r count most || give_up 'the list of jobs did not arrive whole'
 take_lines "$tmp/ids" "$count" jobs
 list=$(paste -s -d, -- "$tmp/ids")
 # -D: a row for every run.
-keep_for 60 sacct -D -X -P -n --delimiter=$'\037' -o JobIDRaw,State,Start,ElapsedRaw,Partition,AllocTRES,JobName -j "$list" \
+keep_for 60 sacct -D -X -P -n --delimiter=$'\037' -o JobIDRaw,State,Start,ElapsedRaw,Partition,AllocTRES,TotalCPU,JobName -j "$list" \
   >"$tmp/rows" 2>"$tmp/err" </dev/null
 code=$?
 if ((code == 74)); then lost; fi

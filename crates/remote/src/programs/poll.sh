@@ -5,7 +5,8 @@
 # stdin: a line "number of jobs, number of arrays, number of known status files, bytes per file, bytes altogether, most unread bytes of a file, how the
 # names of jobs begin that are reported without being asked for, how many of them at most"; for each job a line
 # "index, id, name, results directory, state directory,
-# log directory if its signs of life are asked for, index in its array, 1 if its script tells the states of services, its progress file"; for each array a line "id, name, indices that are reported when they have
+# log directory if its signs of life are asked for, index in its array, 1 if its script tells the states of services, its progress file, how many
+# bytes are read of what it tells of its use"; for each array a line "id, name, indices that are reported when they have
 # left the waiting rest"; for each known status file a line "index of its job, inode,
 # offset, path". Absent fields are "-".
 
@@ -76,6 +77,7 @@ say "SQUEUE $answered $code $(encoded_tail "$tmp/squeue.err" 2000)"
 : >"$tmp/alive" || lost
 : >"$tmp/serving" || lost
 : >"$tmp/measured" || lost
+: >"$tmp/used" || lost
 if ((answered)); then
   # A job with our id and another name is another job, because a controller that was reset gives ids again. A job with our
   # name is in the queue, even if the rest of its row is malformed. Other jobs of our user are reported only if their names
@@ -160,6 +162,7 @@ if ((answered)); then
         print $1 "\t" $4 "\n" $1 "\t" $5 "\n" $1 "\t" $6 > (tmp "/alive")
       if ($8 != "-" && found == "RUNNING") print $1 "\t" $5 > (tmp "/serving")
       if ($9 != "-" && found == "RUNNING") print $1 "\t" $9 "\t" $5 "/started" > (tmp "/measured")
+      if ($10 != "-" && found == "RUNNING") print $1 "\t" $5 "\t-\t" $10 > (tmp "/used")
     }' pass=1 "$tmp/watched" pass=2 "$tmp/arrays" pass=3 "$tmp/squeue" pass=4 "$tmp/watched" || lost
 else
   # If squeue failed, only files that were read before are read.
@@ -205,4 +208,5 @@ say_status_files "$tmp/want" "$tmp/known" "$per_file" "$altogether"
 if [ -s "$tmp/alive" ]; then say_signs_of_life "$tmp/alive"; fi
 if [ -s "$tmp/serving" ]; then say_each SERVICES "$tmp/serving" services; fi
 if [ -s "$tmp/measured" ]; then say_each PROGRESS "$tmp/measured" ''; fi
+if [ -s "$tmp/used" ]; then say_each USAGE "$tmp/used" usage; fi
 finish

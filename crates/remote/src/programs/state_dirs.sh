@@ -87,14 +87,14 @@ blame() {
 # shellcheck disable=SC2016
 reader='
   newline=$(printf "\nx") newline=${newline%x}
-  while IFS=$(printf "\t") read -r index dir after; do
+  while IFS=$(printf "\t") read -r index dir after most; do
     for name; do
       file=$dir${name:+/$name}
       # Anything but a regular file, a pipe for instance, could block the read.
-      if [ -f "$file" ] && { [ -z "$after" ] || [ "$file" -nt "$after" ]; }; then
+      if [ -f "$file" ] && { [ "${after:--}" = - ] || [ "$file" -nt "$after" ]; }; then
         text=
         # Ends at a NUL: bash would skip NULs without counting them, endlessly in a sparse file.
-        IFS= read -r -d "" -n 400 text <"$file"
+        IFS= read -r -d "" -n "${most:-400}" text <"$file"
         if [ -z "$name" ]; then line=${text//"$newline"/ }; else line=${text%%"$newline"*}; fi
         if [ -z "$text" ] && [ -s "$file" ]; then
           tell "UNREAD $index"
@@ -109,7 +109,8 @@ reader='
 
 # Writes a line "index name text" to $tmp/lines for the first line of each existing file, and adds the indices of jobs with
 # an unreadable file to $tmp/unread. $1: file of lines "index TAB directory", the rest: names of files. With an empty name each line has the
-# path of a file, whose lines are joined, and may have another one after a tab: an older file does not count.
+# path of a file, whose lines are joined. After a tab there may be the path of another file: an older one does not count (else "-"); and
+# after another one how many bytes are read of it (400).
 read_each() { walk "$reader" "$@"; }
 
 # Prefix of each program.

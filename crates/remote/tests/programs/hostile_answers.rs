@@ -78,7 +78,7 @@ fn watching(number: u32) -> Watched {
         state_dir: path("/s"),
         status: Vec::new(),
         signs_of_life: Some(path("/l")),
-        reports: ReportFiles { services: true, progress: Some(path("/p")) },
+        reports: ReportFiles { services: true, progress: Some(path("/p")), usage: Some(1000) },
         index: None,
     }
 }

@@ -1,6 +1,6 @@
 //! Polling: what running jobs report of themselves.
 
-use remote::{ReportFiles, Reports, WaitingState, Watched};
+use remote::{ReportFiles, Reports, UsageMarker, WaitingState, Watched};
 
 use crate::{
     poll::{poll, row, watched},
@@ -9,7 +9,7 @@ use crate::{
 
 fn asked(site: &Site, number: u32) -> Watched {
     let progress = Some(site.path(&format!("results/{number}/progress")));
-    Watched { reports: ReportFiles { services: true, progress }, ..watched(site, number) }
+    Watched { reports: ReportFiles { services: true, progress, usage: None }, ..watched(site, number) }
 }
 
 fn reports(site: &Site, number: u32) -> Reports {
@@ -67,4 +67,28 @@ fn the_progress_of_an_earlier_run_does_not_count() {
     assert_eq!(reports(&site, 7).progress, None);
     set("1 hour");
     assert_eq!(reports(&site, 7).progress.as_deref(), Some("200"));
+}
+
+#[test]
+fn a_running_job_that_is_asked_tells_what_it_uses() {
+    let site = Site::new();
+    site.write("queue", row(7, "RUNNING") + &row(8, "RUNNING") + &row(9, "PENDING"));
+    let gpus: Vec<String> = (0..512).map(|index| format!("{index}:6:540:99:70000:81920")).collect();
+    let text = format!("7 0 1060 1000 node01 12 300 {};\n", gpus.join(" "));
+    for number in 7..10 {
+        site.write(&format!("state/{number}/usage"), &text);
+    }
+    let asked = |number| {
+        let reports = ReportFiles { usage: Some(UsageMarker::MOST_BYTES), ..ReportFiles::default() };
+        Watched { reports, ..watched(&site, number) }
+    };
+    let answer = poll(&site, vec![asked(7), watched(&site, 8), asked(9)]);
+    assert_eq!(answer.reports.keys().collect::<Vec<_>>(), ["job-7"], "the others run not, or are not asked");
+    let found = answer.reports["job-7"].usage.as_ref().unwrap();
+    assert_eq!((found.slurm_id.get(), found.at, found.nodes[0].gpus.len()), (7, 1060, 512));
+    let few =
+        Watched { reports: ReportFiles { usage: Some(400), ..ReportFiles::default() }, ..watched(&site, 7) };
+    let answer = poll(&site, vec![few]);
+    let cut = answer.reports["job-7"].usage.as_ref().unwrap();
+    assert_eq!(cut.nodes, [], "what was cut counts for nothing");
 }

@@ -19,6 +19,7 @@ mod services;
 mod setup;
 mod signals;
 mod started_again;
+mod usage;
 
 use std::{collections::BTreeMap, fs, os::unix::fs::MetadataExt};
 

@@ -147,6 +147,7 @@ impl Node {
             env_file: self.path("env"),
             soft_timeout: RunTime::from_seconds(300),
             max_requeues: 2,
+            usage_seconds: 0,
             ..plain_script(plain_directives("job-1", 10), self.path("state"), component(argv))
         }
     }

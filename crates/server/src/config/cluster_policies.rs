@@ -1,6 +1,8 @@
 //! The image, retry and batch script policies of a cluster.
 
-use domain::{BatchSettings, ImagePolicy, ImageSettings, RetrySettings, RpcBudget};
+use domain::{
+    BatchSettings, ClusterIdlePolicy, IdlePolicy, ImagePolicy, ImageSettings, RetrySettings, RpcBudget,
+};
 use slurm::RemotePath;
 
 use super::{
@@ -51,6 +53,7 @@ pub(super) fn retries(settings: &ClusterSettings, faults: &mut Faults) -> RetryS
 
 pub(super) fn batch(settings: &ClusterSettings, faults: &mut Faults) -> Option<BatchSettings> {
     within(faults, "warning_seconds", settings.warning_seconds, 0, MOST_WARNING_SECONDS);
+    within(faults, "usage_seconds", settings.usage_seconds, 0, 3600);
     let export = settings.sbatch_export.parse();
     if export.is_err() {
         let advice = format_args!("is {:?}; write \"ALL\" or \"NIL\"", settings.sbatch_export);
@@ -60,6 +63,8 @@ pub(super) fn batch(settings: &ClusterSettings, faults: &mut Faults) -> Option<B
         mail_user: faults.parse_some("mail_user", settings.mail_user.as_ref()),
         warning_seconds: settings.warning_seconds,
         sbatch_export: export.ok()?,
+        usage_seconds: settings.usage_seconds,
+        idle: idle_policy(settings, faults),
     })
 }
 
@@ -85,6 +90,46 @@ pub(super) fn rpc_budget(settings: &ClusterSettings, faults: &mut Faults) -> Opt
         faults.add_as("rpc_budget", "unknown_field", advice);
     }
     Some(RpcBudget { burst: burst?, per_minute: per_minute? })
+}
+
+/// The idle policy: at least its minutes, and nothing else than its four keys.
+fn idle_policy(settings: &ClusterSettings, faults: &mut Faults) -> Option<ClusterIdlePolicy> {
+    const KEYS: [&str; 4] = ["below_percent", "minutes", "action", "exempt_labels"];
+    let table = settings.idle_policy.as_ref()?;
+    let mut refuse = |code, advice: &str| faults.add_as("idle_policy", code, advice);
+    if let Some(other) = table.keys().find(|key| !KEYS.contains(&key.as_str())) {
+        refuse("unknown_field", &format!("has no key `{other}`; the keys are {}", KEYS.join(", ")));
+    }
+    let number = |key| {
+        table.get(key).map(|value| value.as_integer().and_then(|number| number.try_into().ok()).unwrap_or(0))
+    };
+    let action = match table.get("action").map(|value| value.as_str().unwrap_or_default().parse()) {
+        Some(Ok(action)) => Some(action),
+        Some(Err(_)) => {
+            refuse(OUT_OF_RANGE, "needs an `action` that is \"warn\", \"pause\" or \"cancel\"");
+            None
+        }
+        None => None,
+    };
+    let labels = match table.get("exempt_labels") {
+        Some(labels) => labels
+            .as_array()
+            .and_then(|labels| labels.iter().map(|label| label.as_str().map(str::to_owned)).collect()),
+        None => Some(Vec::new()),
+    };
+    if labels.is_none() {
+        refuse(
+            OUT_OF_RANGE,
+            "needs `exempt_labels` as a list of labels, such as [\"interactive\", \"team:vision\"]",
+        );
+    }
+    match IdlePolicy::new(number("below_percent"), number("minutes").unwrap_or(0), action) {
+        Ok(policy) => Some(ClusterIdlePolicy { policy, exempt_labels: labels? }),
+        Err((field, most)) => {
+            refuse(OUT_OF_RANGE, &format!("needs `{field}`, a number from 1 to {most}"));
+            None
+        }
+    }
 }
 
 fn within(faults: &mut Faults, key: &str, value: u32, least: u32, most: u32) {

@@ -133,6 +133,11 @@ section! {
         warning_seconds: u32 = BatchSettings::default().warning_seconds;
         /// The login environment that a job inherits: "ALL", or "NIL" for Slurm's own variables only.
         sbatch_export: String = BatchSettings::default().sbatch_export.to_string();
+        /// Jobs measure their use of GPUs, CPUs and memory every so many seconds, 0 to 3600; 0: never.
+        usage_seconds: u32 = BatchSettings::default().usage_seconds;
+        /// What becomes of jobs whose GPUs are all below so many percent (5) for so many minutes: "warn", "pause" or "cancel". Jobs with one of
+        /// the labels are exempt, and those with a policy of their own. Default: nothing.
+        idle_policy: Option<toml::Table>, example "{ below_percent = 5, minutes = 120, action = \"warn\", exempt_labels = [\"interactive\", \"team:vision\"] }";
         /// The SSH connections to the login hosts, 1 to 4.
         sessions: usize = 2;
         /// The time limit for each step of connecting.

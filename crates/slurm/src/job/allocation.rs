@@ -2,7 +2,7 @@
 
 use crate::{SlurmJobId, SlurmState, time::timestamp::parse as time};
 
-/// One time that a job held nodes, in accounting: `sacct -X -D -o JobIDRaw,State,Start,ElapsedRaw,Partition,AllocTRES,JobName`. A job
+/// One time that a job held nodes, in accounting: `sacct -X -D -o JobIDRaw,State,Start,ElapsedRaw,Partition,AllocTRES,TotalCPU,JobName`. A job
 /// has one for each of its runs, a job with an array one for each run of each task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Allocation {
@@ -22,6 +22,8 @@ pub struct Allocation {
     pub cpus: u32,
     /// The number of nodes.
     pub nodes: u32,
+    /// The CPU seconds of its processes, if Slurm knows them.
+    pub cpu_seconds: Option<u32>,
     /// The job's name.
     pub name: String,
 }
@@ -29,17 +31,18 @@ pub struct Allocation {
 impl Allocation {
     /// Parses a row whose columns are separated by the control character US.
     pub fn read(row: &str) -> Option<Self> {
-        let mut fields = row.splitn(7, '\u{1f}');
+        let mut fields = row.splitn(8, '\u{1f}');
         let mut next = || fields.next();
         let id = next()?.parse().ok()?;
         let Ok(state) = next()?.parse::<SlurmState>();
         let (start, elapsed) = (time(next()?), next()?.parse::<u32>().ok()?.into());
         let partition = next()?.chars().filter(|c| !c.is_control()).take(64).collect();
         let resources = next()?;
+        let cpu_seconds = seconds(next()?);
         let name = next()?.to_owned();
         let [gpus, cpus, nodes] = [gpus(resources), number(resources, "cpu"), number(resources, "node")]
             .map(|count| count.min(MOST));
-        Some(Self { id, state, start, elapsed, partition, gpus, cpus, nodes, name })
+        Some(Self { id, state, start, elapsed, partition, gpus, cpus, nodes, cpu_seconds, name })
     }
 
     /// Whether it has ended: its time and its state stay.
@@ -61,6 +64,16 @@ fn number(resources: &str, name: &str) -> u32 {
     entry(resources, name).unwrap_or(0)
 }
 
+/// The seconds of a time like `1-02:03:04` or `03:04.567` (sacct(1), `TotalCPU`).
+fn seconds(time: &str) -> Option<u32> {
+    let time = time.split_once('.').map_or(time, |(whole, _)| whole);
+    let (days, clock) = time.split_once('-').unwrap_or(("0", time));
+    let parts = clock.split(':').map(|part| part.parse::<u32>().ok()).collect::<Option<Vec<_>>>()?;
+    let parts = Some(parts).filter(|parts| matches!(parts.len(), 2 | 3))?;
+    let of_clock = parts.into_iter().try_fold(0_u32, |sum, part| sum.checked_mul(60)?.checked_add(part))?;
+    days.parse::<u32>().ok()?.checked_mul(86_400)?.checked_add(of_clock)
+}
+
 /// More than this is no number of anything: it would not fit into the database.
 const MOST: u32 = i32::MAX.unsigned_abs();
 
@@ -75,7 +88,7 @@ mod tests {
     use super::*;
 
     fn row(resources: &str) -> Allocation {
-        let columns = ["17", "TIMEOUT", "1700000000", "61", "gpu", resources, "tao-a"];
+        let columns = ["17", "TIMEOUT", "1700000000", "61", "gpu", resources, "01:01.500", "tao-a"];
         Allocation::read(&columns.join("\u{1f}")).unwrap()
     }
 
@@ -101,25 +114,38 @@ mod tests {
         assert!(read.is_over());
     }
 
-    #[test_case("17\u{1f}PENDING\u{1f}Unknown\u{1f}0\u{1f}gpu\u{1f}\u{1f}tao-a", false; "it waits")]
-    #[test_case("17\u{1f}RUNNING\u{1f}1700000000\u{1f}5\u{1f}gpu\u{1f}cpu=1\u{1f}tao-a", false; "it runs")]
-    #[test_case("17\u{1f}REQUEUED\u{1f}1700000000\u{1f}5\u{1f}gpu\u{1f}cpu=1\u{1f}tao-a", true; "another run follows")]
-    #[test_case("17\u{1f}CANCELLED by 0\u{1f}None\u{1f}0\u{1f}gpu\u{1f}\u{1f}tao-a", true; "it was canceled")]
+    #[test_case("17\u{1f}PENDING\u{1f}Unknown\u{1f}0\u{1f}gpu\u{1f}\u{1f}00:00:00\u{1f}tao-a", false; "it waits")]
+    #[test_case("17\u{1f}RUNNING\u{1f}1700000000\u{1f}5\u{1f}gpu\u{1f}cpu=1\u{1f}00:00:00\u{1f}tao-a", false; "it runs")]
+    #[test_case("17\u{1f}REQUEUED\u{1f}1700000000\u{1f}5\u{1f}gpu\u{1f}cpu=1\u{1f}00:00:00\u{1f}tao-a", true; "another run follows")]
+    #[test_case("17\u{1f}CANCELLED by 0\u{1f}None\u{1f}0\u{1f}gpu\u{1f}\u{1f}00:00:00\u{1f}tao-a", true; "it was canceled")]
     fn an_allocation_is_over(row: &str, over: bool) {
         assert_eq!(Allocation::read(row).unwrap().is_over(), over);
+    }
+
+    #[test_case("00:00:00", Some(0); "none")]
+    #[test_case("01:02.500", Some(62); "minutes")]
+    #[test_case("10:00:01", Some(36_001); "hours")]
+    #[test_case("2-03:04:05", Some(183_845); "days")]
+    #[test_case("", None; "nothing")]
+    #[test_case("9999999-00:00:00", None; "no time")]
+    #[test_case("x:1", None; "no number")]
+    fn the_time_of_its_processors(text: &str, expected: Option<u32>) {
+        assert_eq!(seconds(text), expected);
     }
 
     #[test]
     fn a_time_without_end_is_no_allocation() {
         assert_eq!(
-            Allocation::read("17\u{1f}TIMEOUT\u{1f}1\u{1f}9999999999\u{1f}gpu\u{1f}cpu=1\u{1f}tao-a"),
+            Allocation::read(
+                "17\u{1f}TIMEOUT\u{1f}1\u{1f}9999999999\u{1f}gpu\u{1f}cpu=1\u{1f}00:00:00\u{1f}tao-a"
+            ),
             None
         );
     }
 
     #[test]
     fn a_cut_row_is_no_allocation() {
-        let whole = "17\u{1f}TIMEOUT\u{1f}1700000000\u{1f}61\u{1f}gpu\u{1f}cpu=1\u{1f}tao-a";
+        let whole = "17\u{1f}TIMEOUT\u{1f}1700000000\u{1f}61\u{1f}gpu\u{1f}cpu=1\u{1f}00:00:00\u{1f}tao-a";
         for (at, _) in whole.match_indices('\u{1f}') {
             assert_eq!(Allocation::read(&whole[..at]), None);
         }

@@ -45,6 +45,7 @@ impl Site {
                     gpus: 1,
                     cpus: 1,
                     nodes: 1,
+                    cpu_seconds: None,
                     name: job.name.to_string(),
                 };
                 // A run takes the line over in which the job waited.

@@ -55,6 +55,14 @@ impl Tables {
         }
     }
 
+    /// The ends of these Slurm jobs change.
+    pub(super) fn account_again(&mut self, ids: &[SlurmJobId], now: Timestamp) {
+        for row in self.accounts.values_mut().filter(|row| !row.settled && ids.contains(&row.id)) {
+            row.found_at = None;
+            row.ask_at = row.ask_at.min(now + TimeDelta::minutes(1));
+        }
+    }
+
     /// The Slurm jobs of attempts that have not been concluded.
     fn open_names(&self) -> Vec<JobName> {
         let jobs = self.jobs.values().filter(|row| row.job.phase != Phase::Ended);

@@ -40,6 +40,7 @@ impl OrphanRecords for MemoryStore {
             });
             row.add_event("orphan", None, false, data, row.attempt, now);
         }
+        tables.account_again(condemned, clock);
         Ok(())
     }
 }

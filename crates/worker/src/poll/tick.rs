@@ -64,7 +64,13 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             return Ok(Some(pace.min));
         }
         let began = tokio::time::Instant::now();
-        let question = question(&jobs, &arrays, lease.polled_at, self.clock.now());
+        let question = question(
+            &jobs,
+            &arrays,
+            runtime.target.cluster.batch.usage_seconds,
+            lease.polled_at,
+            self.clock.now(),
+        );
         let duration = self.settings.lease;
         let extend = || self.store.extend_poll(&lease, duration);
         let link = &runtime.target.link;

@@ -128,6 +128,10 @@ pub(crate) struct ClusterSettings {
     pub(crate) warning_seconds: Option<u32>,
     /// Which login environment a job inherits: `ALL` or `NIL`.
     pub(crate) sbatch_export: Option<String>,
+    /// How often jobs measure what they use, in seconds; 0: never.
+    pub(crate) usage_seconds: Option<u32>,
+    /// What becomes of jobs that do not use their GPUs; null for nothing.
+    pub(crate) idle_policy: Option<IdlePolicySettings>,
     /// The number of SSH connections, 1 to 4.
     pub(crate) sessions: Option<u32>,
     /// The time limit of each step of connecting, such as `10s`.
@@ -141,6 +145,24 @@ pub(crate) struct ClusterSettings {
     pub(crate) poll_max: Option<String>,
     /// How many requests the service may make of Slurm; null for no limit.
     pub(crate) rpc_budget: Option<RpcBudgetSettings>,
+}
+
+/// What becomes of jobs that do not use their GPUs.
+#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct IdlePolicySettings {
+    /// The GPUs are idle while the utilization of each of them is below this, in percent. Default: 5.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) below_percent: Option<u32>,
+    /// After so many minutes the service acts.
+    pub(crate) minutes: u32,
+    /// What the service does. Default: `warn`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) action: Option<domain::IdleAction>,
+    /// The policy does not apply to jobs with one of these labels: a key, or a key, a colon and a value.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(max_items = 64)]
+    pub(crate) exempt_labels: Option<Vec<String>>,
 }
 
 /// How many requests a site allows one user to make of Slurm, as `rl_enable` of Slurm limits them.

@@ -3,15 +3,12 @@
 use axum::Json;
 use utoipa::IntoParams;
 
-use super::tasks::no_such_task;
+use super::tasks::{LAST_TASK, no_such_task};
 use crate::{
     http::extract::{Call, FromQuery, JobInPath, Parameters},
     problem::{Kind, Problem, problems},
     view::DiagnosisView,
 };
-
-/// Tasks have no greater numbers.
-const LAST_TASK: u32 = 4_000_000;
 
 problems!(Problems = SECURED, JobNotFound, TaskNotFound, AttemptNotFound, NotFailed);
 

@@ -6,7 +6,7 @@ use axum::Json;
 use domain::{Job, MOST_METRICS, MetricCollector};
 use utoipa::IntoParams;
 
-use super::tasks::no_such_task;
+use super::tasks::{LAST_TASK, no_such_task};
 use crate::{
     http::extract::{Call, FromQuery, JobInPath, Parameters},
     problem::{Kind, Problem, problems},
@@ -15,8 +15,6 @@ use crate::{
 
 problems!(Problems = SECURED, JobNotFound, TaskNotFound, AttemptNotFound);
 
-/// Tasks have no greater numbers.
-const LAST_TASK: u32 = 4_000_000;
 /// How many lines are read at a time: one may have 16 KiB.
 const LINES: u32 = 500;
 /// The most lines; no run of a task stores more.
@@ -104,7 +102,7 @@ pub(crate) async fn get_job_metrics(
     Ok(Json(MetricsView { job_id: id, task, series, truncated }))
 }
 
-fn task_of(job: &Job, task: Option<u32>) -> Result<u32, Problem> {
+pub(super) fn task_of(job: &Job, task: Option<u32>) -> Result<u32, Problem> {
     let tasks = job.spec.tasks();
     match task {
         None if job.array.is_none() => Ok(0),

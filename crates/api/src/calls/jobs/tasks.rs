@@ -27,6 +27,9 @@ use crate::{
 problems!(Problems = SECURED, JobNotFound);
 problems!(TaskProblems = SECURED, JobNotFound, TaskNotFound);
 
+/// Tasks have no greater numbers.
+pub(super) const LAST_TASK: u32 = 4_000_000;
+
 /// Selects tasks.
 #[derive(Debug, IntoParams)]
 #[into_params(parameter_in = Query)]

@@ -13,6 +13,7 @@ mod stepper;
 mod tasks;
 mod texts;
 mod timeline;
+mod usage;
 mod webhook;
 
 use axum::response::Response;
@@ -27,6 +28,7 @@ pub(crate) use results::results;
 pub(crate) use tasks::tasks;
 pub(crate) use texts::{script, spec};
 pub(crate) use timeline::timeline;
+pub(crate) use usage::usage;
 pub(crate) use webhook::webhook;
 
 use crate::{

@@ -4,13 +4,13 @@ use axum::{http::StatusCode, response::Response};
 use maud::{Markup, html};
 use serde_json::Value;
 
-use super::{cause, charts, components, needs::needs, stepper};
+use super::{cause, charts, components, needs::needs, stepper, usage};
 use crate::{
     ROOT,
     client::{Failure, JOB_DIAGNOSIS, Query},
     frame::{IdPath, Visit},
     layout::{Kind, ago, copyable, counts, facts, kind, meter, number},
-    model::{Diagnosis, Job, JobSummary, Moment, Note, Progress, Text},
+    model::{Diagnosis, Job, JobSummary, Moment, Note, Progress, Text, Usage},
 };
 
 pub(crate) async fn overview(visit: Visit, IdPath(id): IdPath) -> Result<Response, Failure> {
@@ -19,7 +19,9 @@ pub(crate) async fn overview(visit: Visit, IdPath(id): IdPath) -> Result<Respons
         Kind::Bad => diagnosis(&visit, &id).await?,
         _ => None,
     };
-    Ok(super::page(&visit, &job, "Overview", &content(visit.now, &job, diagnosis.as_ref())))
+    let used = usage::read(&visit, &job).await?;
+    let content = content(visit.now, &job, diagnosis.as_ref(), used.as_ref());
+    Ok(super::page(&visit, &job, "Overview", &content))
 }
 
 /// None if nothing of the job has failed, such as one that was never submitted.
@@ -31,13 +33,14 @@ async fn diagnosis(visit: &Visit, id: &str) -> Result<Option<Diagnosis>, Failure
     }
 }
 
-fn content(now: Moment, job: &Job, diagnosis: Option<&Diagnosis>) -> Markup {
+fn content(now: Moment, job: &Job, diagnosis: Option<&Diagnosis>, used: Option<&Usage>) -> Markup {
     let (summary, details) = (&job.summary, &job.details);
     html! {
         (stepper::stepper(now, summary))
         (cause::panel(now, job, diagnosis))
         (progress(job))
         (charts::section(job))
+        @if let Some(used) = used { (usage::section(job, used)) }
         div.columns {
             section {
                 h2 { "Where" }

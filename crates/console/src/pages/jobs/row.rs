@@ -107,7 +107,7 @@ fn row(now: Moment, with_owner: bool, job: &JobSummary) -> Markup {
                 (job.cluster)
                 @if let Some(partition) = &job.partition { (partitions(partition)) }
             }
-            td.number data-name="GPUs" { @if job.gpus > 0 { (job.gpus) span.unit { " GPUs" } } }
+            td.number data-name="GPUs" { @if job.gpus > 0 { (job.gpus) span.unit { " GPUs" } @if let Some(percent) = job.gpu_percent { span.hint { (format!("{percent:.0} % used")) } } } }
             td data-name="Progress" {
                 @if let Some(tasks) = &job.tasks { (counts(tasks)) }
                 @else if let Some(percent) = job.progress.percent { (meter(percent, "Progress")) }

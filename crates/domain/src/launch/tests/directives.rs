@@ -37,6 +37,7 @@ fn what_a_cluster_wants_is_in_every_script() {
         mail_user: Some("ops@example.org".parse().unwrap()),
         warning_seconds: 60,
         sbatch_export: SbatchExport::Nil,
+        ..BatchSettings::default()
     };
     cluster.retries.max_requeues = 3;
     let text = script(&command_job(), &cluster);

@@ -27,6 +27,7 @@ use crate::{
         container::{image, image_policy, mounts},
         cosmos::{self, Requested},
         environment::{Cloud, environment},
+        idle,
         needs::needs,
         options::{contradictions, leaves_time, moments, options},
         program::ProgramSettings,
@@ -93,6 +94,8 @@ impl JobSpec {
         let use_requeue =
             request.use_requeue.unwrap_or(cluster.retries.use_requeue && restart.leaves_requeues_to_slurm());
         let timeout_minutes = timeout_minutes(request.timeout_minutes, &mut faults);
+        let idle_policy =
+            idle::policy(request.idle_policy.as_ref(), cluster.batch.idle.as_ref(), &labels, &mut faults);
         let inputs = inputs(&request.inputs, &mut faults);
         let open = ("/docker_env_vars".to_owned(), &request.docker_env_vars);
         let sealed = ("/secret_env_vars".to_owned(), &request.secret_env_vars);
@@ -186,6 +189,7 @@ impl JobSpec {
                     restart,
                     use_requeue,
                     timeout_minutes,
+                    idle_policy,
                     mounts,
                     mount_home: request.container.mount_home,
                     partitions,

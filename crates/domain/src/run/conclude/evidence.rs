@@ -39,19 +39,26 @@ pub(super) fn trust_exit_record(run: &mut Run, task: &Task<'_>, markers: &Marker
     if !own || !of_last_run || run.kill_reason.is_some() {
         return;
     }
-    let ended_before = || {
-        let times = run.ended_at.zip(timestamp(Some(exit.at)));
-        times.is_some_and(|(ended, left)| ended - left > KILL_WAIT)
-    };
+    let before_its_end = run.ended_at.zip(timestamp(Some(exit.at))).map(|(ended, left)| ended - left);
     let is_overridden = match run.state {
         Some(SlurmState::Cancelled | SlurmState::LaunchFailed) => true,
         // It had finished when its nodes were lost, and the nodes could not report that.
         Some(SlurmState::NodeFail | SlurmState::BootFail | SlurmState::Preempted) => exit.code == 0,
         // Slurm forgot the end and let the time run out. An exit with 0 close to the limit is a reaction to the signal.
-        Some(SlurmState::Timeout | SlurmState::Deadline) => exit.code == 0 && ended_before(),
+        Some(SlurmState::Timeout | SlurmState::Deadline) => {
+            exit.code == 0 && before_its_end > Some(KILL_WAIT)
+        }
         _ => false,
     };
-    if task.desired == DesiredState::Run && is_overridden {
+    // A record with 0 that is older than the cancellation is no reaction to it: Slurm has put the job back since, or notes its end later
+    // than two clocks can differ.
+    let done_before = exit.code == 0 && (exit.restart < run.requeues || before_its_end > Some(CLOCKS_AGREE));
+    let counts = match task.desired {
+        DesiredState::Run => true,
+        DesiredState::Cancel | DesiredState::Pause => done_before,
+        DesiredState::Delete => false,
+    };
+    if counts && is_overridden {
         run.exit = Some(ExitCode { code: exit.code, signal: 0 });
         run.state = Some(if exit.code == 0 { SlurmState::Completed } else { SlurmState::Failed });
     }

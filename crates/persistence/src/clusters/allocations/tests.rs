@@ -56,6 +56,7 @@ fn allocation(key: &AttemptKey, state: SlurmState, start: i64, elapsed: u64) -> 
         gpus: 2,
         cpus: 4,
         nodes: 1,
+        cpu_seconds: Some(30),
         name: key.name.to_string(),
     }
 }

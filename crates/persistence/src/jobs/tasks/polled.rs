@@ -167,12 +167,12 @@ impl TaskPolls for Store {
              on conflict (job_id, attempt, task) do update
              set (slurm_state, exit_code, exit_signal, nodes, reason, partition, status_files, progress, activity,
                   kill_reason, queued_since, estimated_start, started_at, ended_at, missing_since, requeues,
-                  waits_again, source, over, over_since) =
+                  waits_again, source, over, usage, over_since) =
                  (excluded.slurm_state, excluded.exit_code, excluded.exit_signal, excluded.nodes, excluded.reason,
                   excluded.partition, excluded.status_files, excluded.progress, excluded.activity,
                   excluded.kill_reason, excluded.queued_since, excluded.estimated_start, excluded.started_at,
                   excluded.ended_at, excluded.missing_since, excluded.requeues, excluded.waits_again,
-                  excluded.source, excluded.over, excluded.over_since)
+                  excluded.source, excluded.over, excluded.usage, excluded.over_since)
              where not known.over",
             Value::from(runs),
             Value::from(lines),

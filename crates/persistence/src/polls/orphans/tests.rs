@@ -99,9 +99,16 @@ async fn orphans_are_stored_and_canceled_ones_are_events_of_their_job(pool: PgPo
         store.job_feed(job.id, 0, 0, &[], 100).await.unwrap()
     };
     let before = events().await.len();
+    let noted = "insert into unaccounted (cluster, slurm_job_id, token, job_id, attempt, owner, labels, ask_at, found)
+                 select 'dgx', id, 'tao-' || id, gen_random_uuid(), 1, 'ann', '{}', 'infinity', true from unnest(array[11, 12]) id";
+    sqlx::raw_sql(noted).execute(&pool).await.unwrap();
     let lease = store.acquire_poll(&dgx(), Uuid::from_u128(1), LEASE).await.unwrap().unwrap();
     assert_eq!(lease.orphans, []);
     store.record_orphans(&lease, &orphans, &condemned, T0).await.unwrap();
+    let again =
+        "select slurm_job_id from unaccounted where not found and ask_at < now() + interval '61 seconds'";
+    let again: Vec<i64> = sqlx::query_scalar(again).fetch_all(&pool).await.unwrap();
+    assert_eq!(again, [11], "accounting is asked again about a job that is canceled");
     let after = events().await;
     let told = after[before..].iter().map(|of_feed| &of_feed.event);
     let told: Vec<_> = told.map(|event| (event.kind.as_str(), &event.data["slurm_job_id"])).collect();

@@ -39,7 +39,7 @@ _tao_on_end() {
   _tao_seen=1 _tao_ended=$1 _tao_cause=${_tao_cause:-signal}
 }
 
-rm -f -- "$_tao_state"/{exit,warned,limited,self_canceled,services,failed.*,begun.*,step.*}
+rm -f -- "$_tao_state"/{exit,warned,limited,self_canceled,services,usage,failed.*,begun.*,step.*}
 # The size of each status file now: bytes from earlier runs must not count for this one.
 _tao_note_files() {
   echo "run $_tao_restart"

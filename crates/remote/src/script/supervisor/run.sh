@@ -233,6 +233,7 @@ for ((_tao_try = 0; !_tao_port && _tao_try < 120; _tao_try++)); do
 done
 _tao_task=$(declare -f _tao_enter _tao_leave _tao_set_up)$'\n_tao_enter "$@"'
 readonly _tao_task _tao_hosts
+if ((_tao_every)); then _tao_measure; fi
 _tao_components
 for _tao_place in "${!_tao_names[@]}"; do
   if [ -n "$_tao_cause" ]; then break; fi
@@ -247,6 +248,7 @@ done
 if [ -z "$_tao_cause" ] && _tao_await_steps && ((${#_tao_programs[@]})); then _tao_steps_succeed; fi
 if ((_tao_watches)); then _tao_stop_probes; fi
 for _tao_serve in 0 1 2 3; do _tao_end_all "$_tao_serve"; done
+if ((_tao_every)); then kill "$_tao_measurer" 2>/dev/null; fi
 if ((_tao_ended)); then exit "$_tao_ended"; fi
 if ((_tao_limited)); then
   if ((_tao_max_requeues >= 0)); then _tao_requeue; fi

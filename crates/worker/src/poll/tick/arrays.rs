@@ -12,9 +12,10 @@ use crate::poll::tick::poll_results::PollResults;
 
 /// What a poll asks about arrays: each task with a run, and the rest of each attempt.
 ///
-/// `last` is the time of the last answered poll.
+/// `last` is the time of the last answered poll. `measures`: what the tasks use is asked for.
 pub(super) fn watched(
     arrays: &[ActiveArray],
+    measures: bool,
     last: Option<Timestamp>,
     now: Timestamp,
 ) -> (Vec<Watched>, Vec<WatchedArray>) {
@@ -31,7 +32,7 @@ pub(super) fn watched(
             tasks.extend(runs(array, attempt).filter_map(|run| {
                 let is_checked = template.wants_signs_of_life(run, last, now);
                 watched_task(array, attempt, id, run, is_checked)
-                    .map(|task| Watched { reports: reporting.files(&task.results_dir), ..task })
+                    .map(|task| Watched { reports: reporting.files(&task.results_dir, measures), ..task })
             }));
         }
     }
