@@ -6,6 +6,7 @@ _tao_names=() _tao_starts=() _tao_nodes=() _tao_limits=() _tao_from=() _tao_leng
 _tao_serves=() _tao_begins=() _tao_programs=() _tao_told=() _tao_over=() _tao_tolerated=() _tao_late=0
 _tao_watches=0 _tao_steps=0 _tao_code=0 _tao_cause='' _tao_ends=''
 _tao_warned=0 _tao_limited=0 _tao_ended=0 _tao_no_record=0 _tao_asked='' _tao_press_at=0 _tao_kill_from=0
+_tao_measurer=''
 _tao_now() { printf '%(%s)T' -1; }
 _tao_began=$(_tao_now) _tao_time=$_tao_began
 # The size of the log from earlier runs.
