@@ -15,6 +15,7 @@ mod plan;
 mod submission;
 mod task_rows;
 mod truth;
+mod usage;
 
 use std::{
     collections::BTreeMap,

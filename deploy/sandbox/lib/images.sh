@@ -19,9 +19,15 @@ enroot_build() {
     is_newer "$SANDBOX_DIR/bin/enroot-$part" "$HERE/enroot/$part.c" ${ROOTFS:+"$ROOTFS/.made"} ||
       compile "enroot-$part" "$HERE/enroot/$part.c"
   done
-  for part in enroot apptainer; do
-    install -m 755 "$HERE/enroot/$part" "$SANDBOX_DIR/bin/$part.new"
-    mv "$SANDBOX_DIR/bin/$part.new" "$SANDBOX_DIR/bin/$part"
+  place "$HERE/enroot/enroot" "$HERE/enroot/apptainer"
+}
+
+# Puts programs into the path of the machines, where they may be running.
+place() {
+  local part
+  for part; do
+    install -m 755 "$part" "$SANDBOX_DIR/bin/${part##*/}.new"
+    mv "$SANDBOX_DIR/bin/${part##*/}.new" "$SANDBOX_DIR/bin/${part##*/}"
   done
 }
 
@@ -33,6 +39,7 @@ spank_build() {
 tools_build() {
   is_newer "$SANDBOX_DIR/bin/complete-job" "$HERE"/tools/* ${ROOTFS:+"$ROOTFS/.made"} ||
     compile complete-job "$HERE/tools/complete-job.c" -lslurm
+  place "$HERE/tools/nvidia-smi"
 }
 
 # compile NAME ARGUMENT...: compiles against the libslurm of the machines, into their path.

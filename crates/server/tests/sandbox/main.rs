@@ -53,6 +53,7 @@ mod throughput;
 mod timeline;
 mod traces;
 mod unread;
+mod usage;
 mod waiting;
 mod watchers;
 mod webhooks;

@@ -8,17 +8,11 @@ use test_case::test_case;
 use crate::{
     ending::{command, held, training},
     images::Site,
+    options::service_with,
     service::Service,
 };
 
 const IMAGE: &str = "/lustre/images/tao-toolkit.sqsh";
-
-/// A service whose cluster has these settings.
-fn service_with(settings: &str) -> Service {
-    let file = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(file.path(), format!("[[clusters]]\nname = \"sandbox\"\n{settings}\n")).unwrap();
-    Service::start_with(&[("TAO_SLURM_CONFIG", file.path().to_str().unwrap())])
-}
 
 fn log(service: &Service, id: &str, stream: &str) -> String {
     service.get(&format!("/jobs/{id}/logs?stream={stream}&tail=500")).text

@@ -5,8 +5,8 @@ mod needs;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use domain::{
-    ArrayState, DesiredState, Job, JobId, NeedWhen, NewestRun, Outcome, Owner, Phase, RestartCause, Status,
-    TaskStatus,
+    ArrayState, DesiredState, IdleAction, Job, JobId, NeedWhen, NewestRun, Outcome, Owner, Phase,
+    RestartCause, Status, TaskStatus,
 };
 use persistence::JobEvent;
 use slurm::{Allocation, SlurmState};
@@ -158,6 +158,7 @@ fn verdict(job: &Job, sent: &Sent, truth: &Truth) -> Option<String> {
     let wished = |wish| life.contains(&wish);
     let succeeded = last.is_some_and(|last| succeeded(last, sent.is_command, wished(Wish::Cancel)));
     let forgotten = last.is_some_and(|last| last.lost);
+    let pauses_idle = job.spec.idle_policy.as_ref().is_some_and(|policy| policy.action == IdleAction::Pause);
     let seen = || last.map_or_else(|| "nothing of it ran".to_owned(), |last| format!("{last:?}"));
     // Of a job that was paused or retried, the last attempt may be one that never reached Slurm.
     let wrong = match job.status {
@@ -167,7 +168,7 @@ fn verdict(job: &Job, sent: &Sent, truth: &Truth) -> Option<String> {
             !wished(Wish::Cancel) && !job.is_skipped && !last.is_some_and(|last| last.ended_by_others)
                 || (succeeded && !forgotten)
         }
-        Status::Paused => !wished(Wish::Pause) || job.desired != DesiredState::Pause,
+        Status::Paused => !(wished(Wish::Pause) || pauses_idle) || job.desired != DesiredState::Pause,
         Status::Pending
         | Status::Started
         | Status::Running

@@ -6,8 +6,8 @@ use std::{
 };
 
 use domain::{
-    ArrayState, ArrayTasks, Clock, DesiredState, Job, JobArray, JobId, Need, NeedWhen, Phase, RestartCause,
-    Secrets, Status, TaskStatus, Work,
+    ArrayState, ArrayTasks, Clock, DesiredState, IdleAction, IdlePolicy, Job, JobArray, JobId, Need,
+    NeedWhen, Phase, RestartCause, Secrets, Status, TaskStatus, Work,
 };
 use persistence::{Inserted, NewJob, Requested};
 use slurm::TaskSet;
@@ -136,6 +136,10 @@ impl Callers {
                 restart.prequeue = true;
                 restart.max_total_seconds = Some(5 * 24 * 3600);
             }
+        }
+        if job.array.is_none() && self.world.dice(|dice| dice.chance(300)) {
+            let action = self.world.dice(|dice| dice.one_of(&[IdleAction::Pause, IdleAction::Warn]));
+            job.spec.idle_policy = IdlePolicy::new(None, 1, Some(action)).ok();
         }
         if self.world.dice(|dice| dice.chance(200)) {
             job.spec.image = "nvcr.io/nvidia/tao/tao-toolkit:6.0.0-pyt".parse().ok();

@@ -244,6 +244,8 @@ impl FarSide {
         };
         self.work().await;
         let (markers, status) = self.cluster.files(&command, &squeue, &arrays);
+        // Later, each job that goes on comes to its end.
+        let reports = self.cluster.uses(&command, !self.world.is_calm());
         PollAnswer {
             remote_time,
             squeue,
@@ -251,7 +253,7 @@ impl FarSide {
             status,
             markers,
             signs_of_life: HashMap::new(),
-            reports: HashMap::new(),
+            reports,
             arrays,
             dropped_rows: 0,
         }
