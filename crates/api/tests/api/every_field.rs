@@ -32,6 +32,7 @@ fn requests() -> [Value; 9] {
             "mount_home": false,
         },
         "retry": {"max_retries": 3}, "use_requeue": false, "timeout_minutes": 90,
+        "idle_policy": {"below_percent": 5, "minutes": 60, "action": "pause"},
         "webhook": {"url": "https://example.org/hook", "secret": "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"},
         "backend_details": {"backend_type": "slurm", "partition": "polar", "cluster_name": "dgx", "account": "vision",
             "qos": "high", "reservation": "course", "nice": 100, "begin": "2030-12-01T08:00:00Z",
