@@ -5,6 +5,8 @@ mod browser;
 mod elsewhere;
 mod every_page;
 mod flows;
+mod payloads;
+mod stored;
 
 use serde_json::Value;
 

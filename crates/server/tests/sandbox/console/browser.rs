@@ -108,6 +108,12 @@ impl Browser {
         self.devtools("Emulation.setEmulatedMedia", &features);
     }
 
+    /// Runs this script in each page and frame before its own ones. `is_unprotected`: the policy of pages is not enforced.
+    pub(crate) fn watch(&self, script: &str, is_unprotected: bool) {
+        self.devtools("Page.addScriptToEvaluateOnNewDocument", &json!({"source": script}));
+        self.devtools("Page.setBypassCSP", &json!({"enabled": is_unprotected}));
+    }
+
     /// Opens a page of the service, or of another address.
     pub(crate) fn open(&self, address: &str) {
         let address =
