@@ -5,6 +5,7 @@ mod browser;
 mod elsewhere;
 mod every_page;
 mod flows;
+mod hoard;
 mod payloads;
 mod stored;
 
