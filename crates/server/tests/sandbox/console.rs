@@ -14,6 +14,9 @@ use serde_json::Value;
 use crate::service::Service;
 use browser::Browser;
 
+/// A script that reports what stored texts have made of a page.
+const ODD: &str = include_str!("console/odd.js");
+
 /// A service that asks for tokens.
 fn service() -> Service {
     Service::start_with(&[("TAO_SLURM_AUTH", "tokens")])

@@ -1,8 +1,10 @@
 //! Hostile texts, other owners and other sites, in a real browser.
 
+use std::collections::BTreeSet;
+
 use serde_json::json;
 
-use super::{Browser, elsewhere, send, service, submit, token, visitor};
+use super::{Browser, ODD, elsewhere, payloads, send, service, submit, token, visitor};
 use crate::ending::command;
 
 const EVIL: &str = "</title></textarea><script>alert(1)</script><img src=x onerror=alert(1)>\u{202e}gpj.exe";
@@ -154,6 +156,24 @@ fn the_browser_tells_of_what_the_tests_look_for() {
     assert_eq!(browser.run("return window.isEvil ?? null"), json!(null));
     let faults = browser.faults();
     assert!(faults.to_string().contains("button-name"), "axe-core finds a button without a name: {faults}");
+    // The stored texts run where nothing keeps them from it.
+    browser.watch(ODD, true);
+    browser.open("/ui/jobs");
+    assert_eq!(browser.run("return oddities()"), json!([]));
+    for part in payloads::all().chunks(40) {
+        browser.run(&format!("await trials({})", json!(part)));
+    }
+    let (complaints, ran) = (browser.complaints(), "a stored script ran: ");
+    let numbers = complaints.iter().filter_map(|text| text.split_once(ran)?.1.trim_matches('"').parse().ok());
+    let numbers: BTreeSet<usize> = numbers.collect();
+    assert!(numbers.len() >= 100, "only {numbers:?} of the stored scripts run: {complaints:?}");
+    browser.run(
+        "document.getElementById('live').innerHTML += '<b>bold</b><p onclick=x><a href=//evil.example>'",
+    );
+    let odd = browser.run("return oddities()").to_string();
+    for what in ["an element: <b>", "the attribute onclick", "an address in href"] {
+        assert!(odd.contains(what), "{what}: {odd}");
+    }
     browser.open(&format!("http://localhost:{}/", elsewhere::page("elsewhere")));
     assert!(browser.requested().iter().any(|url| url.starts_with("http://localhost:")));
 }
