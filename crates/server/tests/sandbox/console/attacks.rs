@@ -104,7 +104,7 @@ fn what_another_owner_has_is_not_there_on_any_page() {
     for list in [
         "jobs?owner=ann",
         "jobs?q=of-ann",
-        "jobs?label=of-ann",
+        "jobs?label=of-ann:of-ann",
         "usage?group_by=status&owner=ann",
         "usage?group_label=team",
     ] {

@@ -350,7 +350,8 @@ fn the_figures_of_jobs_are_drawn_for_the_window_and_the_filters() {
     });
     browser.run("document.querySelector('.charts summary').click()");
     // The greatest values of the hours: one job was done, and one failed.
-    let greatest = "const rows = [...document.querySelectorAll('.charts figure:first-of-type tbody tr')];
+    let greatest =
+        "const rows = [...document.querySelectorAll('.charts figure:first-of-type details tbody tr')];
                     return rows.map((row) => [row.firstChild.textContent, row.lastChild.textContent])";
     assert_eq!(browser.run(greatest), json!([["Done", "1"], ["Error", "1"], ["Canceled", "0"]]));
     let address = "return document.querySelector('[data-chart]').dataset.chart";

@@ -108,12 +108,12 @@ fn pipeline(texts: &[String]) -> Value {
 /// A job that writes these texts. Its log has all of them, a line of 1 MB, and bytes that are no text.
 fn writing(texts: &[String], all: &[String]) -> Value {
     let encoded = |bytes: &[u8]| json!({"base64": BASE64_STANDARD.encode(bytes)});
-    let mut status = String::new();
-    for (epoch, text) in texts.iter().enumerate() {
+    let lines = texts.iter().enumerate().map(|(epoch, text)| {
         let kpi = json!({text: epoch, format!("text {epoch}"): text});
-        status += &format!("{}\n", json!({"status": "RUNNING", "epoch": epoch, "message": text, "kpi": kpi}));
-    }
-    status += &format!("{}\n", json!({"status": "FAILURE", "message": texts.join(" ")}));
+        json!({"status": "RUNNING", "epoch": epoch, "message": text, "kpi": kpi})
+    });
+    let lines = lines.chain([json!({"status": "FAILURE", "message": texts.join(" ")})]);
+    let status: String = lines.flat_map(|line| [line.to_string(), "\n".to_owned()]).collect();
     let metrics: Map<_, _> = texts.iter().map(|text| (text.clone(), json!(text))).collect();
     let mut log = all.join("\n").into_bytes();
     log.extend(
