@@ -132,7 +132,6 @@ fn the_pictures_of_the_documentation() {
     let browser = visitor(&service, &token);
     browser.open(&format!("/ui/pipelines/{pipeline}"));
     browser.sees("#live", "2 done · 2 running");
-    browser.sees("#live", "Waits for train-m");
     take(&browser, "pipeline", "table");
     browser.open("/ui/jobs");
     browser.sees(&format!("#job-{failed} .badge"), "Error");
