@@ -1,6 +1,6 @@
 # `make demo` shows the service; `make test` runs every check. The other targets are parts of them, or longer runs.
 
-.PHONY: demo test simulate reliability bench chaos systemd-trial release release-trial fuzz fuzz-api setup sandbox-up sandbox-down openapi config-example sql fmt
+.PHONY: demo test simulate reliability bench chaos systemd-trial release release-trial fuzz fuzz-api setup sandbox-up sandbox-down openapi pictures config-example sql fmt
 
 demo: ## Run two jobs on a real Slurm cluster on this machine; ONCE=1 stops by itself
 	@ONCE=$(ONCE) deploy/demo/demo
@@ -57,6 +57,11 @@ sandbox-down: ## Stop the sandbox
 
 openapi: ## Write openapi/openapi.json from the code
 	@cargo run --quiet --locked -- openapi > openapi/openapi.json.new && mv openapi/openapi.json.new openapi/openapi.json
+
+pictures: ## Write docs/pictures, with the sandbox and Chromium
+	@ci/setup --test
+	@deploy/sandbox/sandbox up
+	@set -a && . $${SANDBOX_DIR:-$$PWD/.sandbox}/env && set +a && SQLX_OFFLINE=true cargo nextest run --locked -p tao-slurm --run-ignored only -E 'test(the_pictures_of_the_documentation)'
 
 config-example: ## Write deploy/config.example.toml from the code
 	@cargo run --quiet --locked -- check-config --example > deploy/config.example.toml.new && mv deploy/config.example.toml.new deploy/config.example.toml

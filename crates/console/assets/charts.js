@@ -32,7 +32,7 @@
   function options(chart, width) {
     const line = { stroke: colour("--muted"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line") }, font: "11px system-ui" };
     const series = chart.curves.map((curve, index) => ({
-      label: curve.name, stroke: colour(COLOURS[index % COLOURS.length]), dash: DASHES[index % DASHES.length], width: 1.5, spanGaps: true,
+      label: curve.name, stroke: colour(curve.kind ? `--${curve.kind}` : COLOURS[index % COLOURS.length]), dash: DASHES[index % DASHES.length], width: 1.5, spanGaps: true,
       points: { show: curve.x.length < 40, size: 5 }, value: (_, value) => short(value),
     }));
     return {

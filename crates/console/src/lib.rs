@@ -28,6 +28,11 @@ pub use state::{LogIn, Now, Settings};
 /// Where the pages are.
 pub(crate) const ROOT: &str = "/ui";
 
+/// The method and the path of each page and of each thing that pages do, such as `GET /ui/jobs/{id}`. Tests of all pages use it.
+pub fn addresses() -> impl Iterator<Item = (Method, String)> {
+    pages::addresses()
+}
+
 /// Puts the pages before the API: below `/ui`, and at `/` for browsers. All other requests reach the API unchanged.
 pub fn mount(api: Router, settings: Settings) -> Router {
     let pages = pages::routes(state::Console::new(api.clone(), settings));

@@ -38,6 +38,11 @@ impl Failure {
         let detail = "The request came from a page of another site, so nothing was changed.";
         Self::new(StatusCode::FORBIDDEN, "Refused", detail)
     }
+
+    pub(super) fn of_nowhere() -> Self {
+        let detail = "The request has neither `Origin` nor `Sec-Fetch-Site`, so nothing was changed. A proxy must pass them on.";
+        Self::new(StatusCode::FORBIDDEN, "Refused", detail)
+    }
 }
 
 pub(super) fn panicked(panic: Box<dyn Any + Send + 'static>) -> Response {

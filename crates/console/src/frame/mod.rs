@@ -18,9 +18,9 @@ use std::time::Duration;
 
 use axum::{
     Router,
-    extract::DefaultBodyLimit,
-    http::StatusCode,
-    middleware::{from_fn, from_fn_with_state},
+    extract::{DefaultBodyLimit, Request},
+    http::{Method, StatusCode},
+    middleware::{Next, from_fn, from_fn_with_state},
     response::{IntoResponse, Response},
 };
 use tower_http::{catch_panic::CatchPanicLayer, csrf::CsrfLayer, timeout::TimeoutLayer};
@@ -38,9 +38,23 @@ pub(crate) fn around(routes: Router<Console>, console: Console) -> Router {
     routes
         .layer(DefaultBodyLimit::max(LARGEST_FORM))
         .layer(CsrfLayer::new().with_rejection_response(refused))
+        .layer(from_fn(of_somewhere))
         .layer(TimeoutLayer::with_status_code(StatusCode::GATEWAY_TIMEOUT, LONGEST))
         .layer(CatchPanicLayer::custom(explained::panicked))
         .layer(from_fn_with_state(console.clone(), explained::explained))
         .layer(from_fn(headers::secured))
         .with_state(console)
+}
+
+/// Refuses a change that does not say where it comes from. The layer for other origins allows such a request, for programs; they use the
+/// API. Every browser that keeps strict cookies says it, so a proxy must have removed it.
+async fn of_somewhere(request: Request, next: Next) -> Response {
+    let (method, headers) = (request.method(), request.headers());
+    let is_read = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
+    let says = |name: &str| headers.get(name).is_some_and(|value| !value.is_empty());
+    if is_read || says("sec-fetch-site") || says("origin") {
+        next.run(request).await
+    } else {
+        Failure::of_nowhere().into_response()
+    }
 }

@@ -26,6 +26,8 @@ pub(crate) struct Chart {
 #[derive(Debug, Serialize)]
 pub(crate) struct Curve {
     pub(crate) name: String,
+    /// What it means to the owner of jobs, if anything: the class of a [`Kind`](super::Kind), by which it has its colour.
+    pub(crate) kind: Option<&'static str>,
     pub(crate) x: Vec<f64>,
     pub(crate) y: Vec<f64>,
 }

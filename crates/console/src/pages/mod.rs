@@ -11,50 +11,72 @@ mod usage;
 
 use axum::{
     Router,
+    http::Method,
     response::Redirect,
-    routing::{get, post},
+    routing::{MethodRouter, get},
 };
 
 use crate::{ROOT, assets, client::Failure, frame, state::Console};
 
-/// Every address below `/ui`.
+/// Declares the addresses below `/ui`, so that tests of all of them cannot miss one.
+macro_rules! pages {
+    ($($path:literal: $($method:ident $handler:expr),+;)+) => {
+        fn table() -> Router<Console> {
+            Router::new()$(.route($path, MethodRouter::new()$(.$method($handler))+))+
+        }
+
+        const ADDRESSES: &[(&[&str], &str)] = &[$((&[$(stringify!($method)),+], $path)),+];
+    };
+}
+
+pages! {
+    "/login": get frame::ask, post frame::begin;
+    "/logout": post frame::end;
+    "/assets/{hash}/{name}": get assets::serve;
+    "/wake": get frame::wake;
+    "/access": get access::show;
+    "/access/tokens": post access::create;
+    "/access/tokens/{id}/revoke": post access::revoke;
+    "/jobs": get jobs::list;
+    "/jobs/selected": post jobs::selected;
+    "/jobs/{id}": get job::overview;
+    "/jobs/{id}/tasks": get job::tasks;
+    "/jobs/{id}/attempts": get job::attempts;
+    "/jobs/{id}/timeline": get job::timeline;
+    "/jobs/{id}/events": get job::events;
+    "/jobs/{id}/results": get job::results;
+    "/jobs/{id}/spec": get job::spec;
+    "/jobs/{id}/script": get job::script;
+    "/jobs/{id}/webhook": get job::webhook;
+    "/jobs/{id}/do/{action}": post job::act;
+    "/jobs/{id}/logs": get logs::window;
+    "/jobs/{id}/logs/follow": get logs::follow;
+    "/jobs/{id}/charts": get job::charts;
+    "/jobs/{id}/usage": get job::usage;
+    "/jobs/{id}/logs/file": get logs::file;
+    "/clusters": get clusters::list;
+    "/clusters/{name}": get clusters::show;
+    "/clusters/{name}/preflight": post clusters::preflight;
+    "/pipelines": get pipelines::list;
+    "/pipelines/{id}": get pipelines::show;
+    "/pipelines/{id}/do/{action}": post pipelines::act;
+    "/usage": get usage::show;
+    "/usage/charts": get usage::charts;
+    "/new": get new_job::form, post new_job::create;
+    "/new/check": post new_job::check;
+}
+
+/// The method and the path of each address, with the parameters of the path in braces.
+pub(crate) fn addresses() -> impl Iterator<Item = (Method, String)> {
+    let of = |method: &str| if method == "get" { Method::GET } else { Method::POST };
+    ADDRESSES.iter().flat_map(move |(methods, path)| {
+        methods.iter().map(move |method| (of(method), format!("{ROOT}{path}")))
+    })
+}
+
+/// Every page.
 pub(crate) fn routes(console: Console) -> Router {
     let home = || async { Redirect::to(&format!("{ROOT}/jobs")) };
-    let routes = Router::new()
-        .route("/", get(home))
-        .route("/login", get(frame::ask).post(frame::begin))
-        .route("/logout", post(frame::end))
-        .route("/assets/{hash}/{name}", get(assets::serve))
-        .route("/wake", get(frame::wake))
-        .route("/access", get(access::show))
-        .route("/access/tokens", post(access::create))
-        .route("/access/tokens/{id}/revoke", post(access::revoke))
-        .route("/jobs", get(jobs::list))
-        .route("/jobs/selected", post(jobs::selected))
-        .route("/jobs/{id}", get(job::overview))
-        .route("/jobs/{id}/tasks", get(job::tasks))
-        .route("/jobs/{id}/attempts", get(job::attempts))
-        .route("/jobs/{id}/timeline", get(job::timeline))
-        .route("/jobs/{id}/events", get(job::events))
-        .route("/jobs/{id}/results", get(job::results))
-        .route("/jobs/{id}/spec", get(job::spec))
-        .route("/jobs/{id}/script", get(job::script))
-        .route("/jobs/{id}/webhook", get(job::webhook))
-        .route("/jobs/{id}/do/{action}", post(job::act))
-        .route("/jobs/{id}/logs", get(logs::window))
-        .route("/jobs/{id}/logs/follow", get(logs::follow))
-        .route("/jobs/{id}/charts", get(job::charts))
-        .route("/jobs/{id}/usage", get(job::usage))
-        .route("/jobs/{id}/logs/file", get(logs::file))
-        .route("/clusters", get(clusters::list))
-        .route("/clusters/{name}", get(clusters::show))
-        .route("/clusters/{name}/preflight", post(clusters::preflight))
-        .route("/pipelines", get(pipelines::list))
-        .route("/pipelines/{id}", get(pipelines::show))
-        .route("/pipelines/{id}/do/{action}", post(pipelines::act))
-        .route("/usage", get(usage::show))
-        .route("/new", get(new_job::form).post(new_job::create))
-        .route("/new/check", post(new_job::check))
-        .fallback(async || Failure::no_page());
+    let routes = table().route("/", get(home)).fallback(async || Failure::no_page());
     frame::around(routes, console)
 }

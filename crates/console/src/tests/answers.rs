@@ -230,3 +230,25 @@ pub(super) fn pages() -> Vec<String> {
         format!("/ui/new?from={JOB}"),
     ]
 }
+
+/// The actions that an address with `{action}` knows.
+const ACTIONS: [(&str, &[&str]); 2] = [
+    ("/ui/jobs/{id}/do/{action}", &["cancel", "retry", "pause", "resume", "delete", "redeliver"]),
+    ("/ui/pipelines/{id}/do/{action}", &["cancel", "retry"]),
+];
+
+/// The paths of an address, with these answers' ids and names in the place of its parameters.
+pub(super) fn filled(address: &str) -> Vec<String> {
+    let id = if address.starts_with("/ui/jobs/") { JOB } else { PIPELINE };
+    let path = address.replace("{id}", id).replace("{name}", "dgx").replace("{hash}", "x");
+    let known = ACTIONS.iter().find(|(of, _)| *of == address).map(|(_, actions)| *actions);
+    let paths: Vec<_> = match known {
+        Some(actions) => actions.iter().map(|action| path.replace("{action}", action)).collect(),
+        None => vec![path],
+    };
+    assert!(
+        !paths.iter().any(|path| path.contains('{')),
+        "{address} has a parameter that this test does not know"
+    );
+    paths
+}

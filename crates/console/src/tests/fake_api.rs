@@ -81,6 +81,11 @@ impl FakeApi {
         self.asked.lock().unwrap().clone()
     }
 
+    /// Forgets what it was asked.
+    pub(super) fn forget(&self) {
+        self.asked.lock().unwrap().clear();
+    }
+
     pub(super) fn answers(&self) -> Vec<(String, Value)> {
         let answers = self.answers.lock().unwrap();
         answers.iter().map(|(path, (_, answer))| (path.clone(), answer.clone())).collect()

@@ -3,40 +3,67 @@
 use axum::http::{Method, StatusCode};
 use test_case::test_case;
 
-use super::fake_api::{FakeApi, JOB, logged_in, send};
+use super::{
+    answers,
+    fake_api::{FakeApi, JOB, logged_in, send},
+};
+use crate::addresses;
+
+/// Every address that changes something.
+fn changing() -> Vec<String> {
+    let changing = addresses().filter(|(method, _)| *method != Method::GET);
+    let paths: Vec<_> = changing.flat_map(|(_, path)| answers::filled(&path)).collect();
+    assert!(paths.len() > 15, "{paths:?}");
+    paths
+}
 
 #[test_case(&[("sec-fetch-site", "cross-site")]; "from another site")]
 #[test_case(&[("sec-fetch-site", "same-site")]; "from another host of the site")]
+#[test_case(&[("sec-fetch-site", "cross-site"), ("origin", "https://console.example")]; "with an origin that is not true")]
 #[test_case(&[("origin", "https://evil.example")]; "of an old browser on another site")]
+#[test_case(&[("origin", "https://console.example.evil.example")]; "from a host whose name begins alike")]
+#[test_case(&[("origin", "https://console.example:8443")]; "from another port")]
 #[test_case(&[("origin", "null")]; "from a sandboxed frame")]
+#[test_case(&[("origin", "")]; "with an empty origin")]
+#[test_case(&[("referer", "https://console.example/ui/jobs")]; "from nowhere")]
 #[tokio::test]
 async fn nothing_is_changed_for_a_page_of_another_site(headers: &[(&str, &str)]) {
     let api = FakeApi::new();
     let console = api.console();
     let cookie = logged_in(&console).await;
-    let paths = [
-        format!("/ui/jobs/{JOB}/do/cancel"),
-        "/ui/jobs/selected".into(),
-        "/ui/new".into(),
-        "/ui/new/check".into(),
-        "/ui/login".into(),
-        "/ui/logout".into(),
-        "/ui/clusters/dgx/preflight".into(),
-        "/ui/access/tokens".into(),
-    ];
-    for path in paths {
-        let all = [headers, &[("cookie", cookie.as_str())]].concat();
-        let answer =
-            send(&console, Method::POST, &path, &all, Some("action=cancel&job=x&token=tsl_good&request={}"))
-                .await;
-        assert_eq!(answer.status, StatusCode::FORBIDDEN, "{path}");
-        assert!(
-            answer.text.contains("another site") && !answer.headers.contains_key("set-cookie"),
-            "{path}: {}",
-            answer.text
-        );
+    let form = format!("action=cancel&job={JOB}&token=tsl_good&request={{}}&owner=ann&scopes=read");
+    for path in changing() {
+        for piece in [None, Some(("hx-request", "true"))] {
+            let mut all = [headers, &[("cookie", cookie.as_str())]].concat();
+            all.extend(piece);
+            let answer = send(&console, Method::POST, &path, &all, Some(&form)).await;
+            assert_eq!(answer.status, StatusCode::FORBIDDEN, "{path}");
+            assert!(
+                answer.text.contains("nothing was changed") && !answer.headers.contains_key("set-cookie"),
+                "{path}: {}",
+                answer.text
+            );
+        }
     }
     assert!(api.asked().iter().all(|asked| asked.method == Method::GET));
+}
+
+/// Without this, addresses that do nothing for anybody would make the test above succeed.
+#[tokio::test]
+async fn every_address_that_changes_something_does_it_for_a_page_of_ours() {
+    let api = FakeApi::new();
+    let console = api.console();
+    let cookie = logged_in(&console).await;
+    let form = format!("action=cancel&job={JOB}&token=tsl_good&request={{}}&owner=ann&scopes=read");
+    for path in changing() {
+        let headers = [("cookie", cookie.as_str()), ("sec-fetch-site", "same-origin")];
+        let answer = send(&console, Method::POST, &path, &headers, Some(&form)).await;
+        assert_ne!(answer.status, StatusCode::FORBIDDEN, "{path}");
+        let is_changed = api.asked().iter().any(|asked| asked.method != Method::GET)
+            || answer.headers.contains_key("set-cookie");
+        assert!(is_changed, "{path}: {} {}", answer.status, answer.text);
+        api.forget();
+    }
 }
 
 #[tokio::test]

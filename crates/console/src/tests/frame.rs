@@ -7,6 +7,7 @@ use super::{
     answers,
     fake_api::{FakeApi, JOB, get, logged_in, send},
 };
+use crate::addresses;
 
 const HTML: (&str, &str) = ("accept", "text/html,application/xhtml+xml");
 
@@ -34,6 +35,30 @@ async fn all_other_requests_reach_the_api_unchanged() {
     );
     assert_eq!(asked.headers["accept"], HTML.1);
     assert!(!answer.headers.contains_key("content-security-policy"), "{:?}", answer.headers);
+}
+
+/// What is read but is no page.
+const NO_PAGES: [&str; 7] = [
+    "/ui/login",
+    "/ui/assets/{hash}/{name}",
+    "/ui/wake",
+    "/ui/jobs/{id}/logs/follow",
+    "/ui/jobs/{id}/logs/file",
+    "/ui/jobs/{id}/charts",
+    "/ui/usage/charts",
+];
+
+#[test]
+fn the_tests_of_all_pages_know_all_pages() {
+    let pages = answers::pages();
+    let is_known = |address: &str| {
+        let path = answers::filled(address).remove(0);
+        pages.iter().any(|page| page.split('?').next() == Some(path.as_str()))
+    };
+    let reads =
+        addresses().filter(|(method, path)| *method == Method::GET && !NO_PAGES.contains(&path.as_str()));
+    let missing: Vec<_> = reads.filter(|(_, path)| !is_known(path)).collect();
+    assert!(missing.is_empty(), "{missing:?} are not among `answers::pages`");
 }
 
 #[tokio::test]
@@ -139,37 +164,31 @@ async fn what_another_owner_has_is_not_there() {
     let api = FakeApi::new();
     let console = api.console();
     let cookie = logged_in(&console).await;
-    let other = "01997a5e-ffff-7c05-9d1e-0c5f3a0b5a11";
-    for rest in [
-        "",
-        "/tasks",
-        "/attempts",
-        "/timeline",
-        "/events",
-        "/results",
-        "/spec",
-        "/script",
-        "/webhook",
-        "/logs",
-        "/logs/file",
-        "/logs/follow",
-    ] {
-        let answer = get(&console, &format!("/ui/jobs/{other}{rest}"), &[("cookie", &cookie)]).await;
-        assert_eq!(answer.status, StatusCode::NOT_FOUND, "{rest}");
+    let mut paths = 0;
+    for (method, address) in
+        addresses().filter(|(_, address)| address.contains("{id}") || address.contains("{name}"))
+    {
+        if address.starts_with("/ui/assets") {
+            continue;
+        }
+        for path in answers::filled(&address) {
+            // The ids of others, and another name.
+            let path = path.replace("01997a5e-", "01997a5f-").replace("dgx", "other");
+            let headers = [("cookie", cookie.as_str()), ("sec-fetch-site", "same-origin")];
+            let form = (method == Method::POST).then_some("");
+            let answer = send(&console, method.clone(), &path, &headers, form).await;
+            assert_eq!(answer.status, StatusCode::NOT_FOUND, "{method} {path}");
+            paths += 1;
+        }
     }
-    for path in [
-        "/ui/pipelines/01997a5e-ffff-7c05-9d1e-0c5f3a0b5a11",
-        "/ui/clusters/other",
-        "/ui/jobs/..%2Fclusters",
-        "/ui/jobs/x",
-    ] {
+    assert!(paths > 20, "{paths}");
+    let other = "01997a5f-7c1b-7c05-9d1e-0c5f3a0b5a11";
+    let headers = [("cookie", cookie.as_str()), ("sec-fetch-site", "same-origin")];
+    let explode = format!("/ui/jobs/{other}/do/explode");
+    let answer = send(&console, Method::POST, &explode, &headers, Some("")).await;
+    assert_eq!(answer.status, StatusCode::NOT_FOUND);
+    for path in ["/ui/jobs/..%2Fclusters", "/ui/jobs/x"] {
         assert_eq!(get(&console, path, &[("cookie", &cookie)]).await.status, StatusCode::NOT_FOUND, "{path}");
-    }
-    for action in ["cancel", "retry", "pause", "resume", "delete", "redeliver", "explode"] {
-        let headers = [("cookie", cookie.as_str()), ("sec-fetch-site", "same-origin")];
-        let answer =
-            send(&console, Method::POST, &format!("/ui/jobs/{other}/do/{action}"), &headers, Some("")).await;
-        assert_eq!(answer.status, StatusCode::NOT_FOUND, "{action}");
     }
 }
 

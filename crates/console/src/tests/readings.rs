@@ -111,7 +111,7 @@ async fn charts_are_data_of_the_api_with_the_visitors_rights() {
     assert_eq!(answer.header("content-type"), "application/json");
     let charts: Value = serde_json::from_str(&answer.text).unwrap();
     let chart = json!({"title": "loss", "axis": "epoch", "note": "1 values were null, NaN or infinite.",
-                       "curves": [{"name": "loss", "x": [1.0, 2.0], "y": [0.5, 0.25]}]});
+                       "curves": [{"name": "loss", "kind": null, "x": [1.0, 2.0], "y": [0.5, 0.25]}]});
     assert_eq!(charts["charts"], json!([chart]));
     assert!(charts["notes"][0].as_str().unwrap().contains("missing"));
     assert_eq!(asked(&api, "/metrics"), ["task=1"]);

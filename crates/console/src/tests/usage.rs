@@ -1,6 +1,7 @@
 //! The page of figures.
 
 use axum::http::StatusCode;
+use serde_json::{Value, json};
 
 use super::{
     answers,
@@ -41,6 +42,30 @@ async fn figures_have_links_to_the_jobs_behind_them() {
         asked[0].ends_with("&group_by=label%3Ateam&bucket=day") && asked[1].ends_with("&group_by=rule"),
         "{asked:?}"
     );
+}
+
+#[tokio::test]
+async fn the_course_of_the_figures_is_drawn_for_the_same_window_and_filters() {
+    let api = FakeApi::new();
+    let console = api.console();
+    let cookie = logged_in(&console).await;
+    let page =
+        get(&console, "/ui/usage?window=30&group_by=owner&cluster=dgx&evil=1", &[("cookie", &cookie)]).await;
+    let address = "/ui/usage/charts?cluster=dgx&window=30";
+    let place =
+        format!("id=\"charts-usage\" data-keep=\"\" data-chart=\"{}\"", address.replace('&', "&amp;"));
+    assert!(page.text.contains(&place), "{}", page.text);
+    api.forget();
+    let answer = get(&console, address, &[("cookie", &cookie)]).await;
+    let charts: Value = serde_json::from_str(&answer.text).unwrap();
+    let titles = charts["charts"].as_array().unwrap().iter().map(|chart| chart["title"].as_str().unwrap());
+    let wanted =
+        ["Jobs that ended in each day", "GPU hours of each day", "Minutes that runs waited in the queue"];
+    assert_eq!(titles.collect::<Vec<_>>(), wanted);
+    assert_eq!(charts["charts"][2]["curves"][1]["y"], json!([60.0, 60.0]));
+    let asked: Vec<_> = api.asked().into_iter().map(|asked| asked.uri).collect();
+    assert_eq!(asked, ["/stats?cluster=dgx&since=2026-10-29T01%3A00%3A00Z&bucket=day"]);
+    assert_ne!(get(&console, address, &[]).await.status, StatusCode::OK);
 }
 
 #[tokio::test]

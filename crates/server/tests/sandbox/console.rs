@@ -5,11 +5,19 @@ mod browser;
 mod elsewhere;
 mod every_page;
 mod flows;
+mod hoard;
+mod payloads;
+mod pictures;
+mod stored;
 
+use axum::http::Method;
 use serde_json::Value;
 
 use crate::service::Service;
 use browser::Browser;
+
+/// A script that reports what stored texts have made of a page.
+const ODD: &str = include_str!("console/odd.js");
 
 /// A service that asks for tokens.
 fn service() -> Service {
@@ -45,4 +53,19 @@ fn visitor(service: &Service, token: &str) -> Browser {
     browser.press("Log in");
     browser.sees("h1", "Jobs");
     browser
+}
+
+/// Every address of the pages and of what they do, with these ids in the place of its parameters.
+fn addresses(job: &str, pipeline: &str) -> Vec<(Method, String)> {
+    let actions = ["cancel", "retry", "pause", "resume", "delete", "redeliver"];
+    let mut addresses = Vec::new();
+    for (method, path) in console::addresses().filter(|(_, path)| !path.starts_with("/ui/assets/")) {
+        let id = if path.starts_with("/ui/jobs/") { job } else { pipeline };
+        let path = path.replace("{id}", id).replace("{name}", "sandbox");
+        let known = actions.iter().map(|action| path.replace("{action}", action));
+        let paths: Vec<_> = known.take(if path.contains("{action}") { actions.len() } else { 1 }).collect();
+        assert!(!paths[0].contains('{'), "{path} has a parameter that the tests do not know");
+        addresses.extend(paths.into_iter().map(|path| (method.clone(), path)));
+    }
+    addresses
 }

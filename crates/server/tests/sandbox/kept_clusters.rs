@@ -20,7 +20,7 @@ use crate::{
 const PATIENCE: Duration = Duration::from_secs(15);
 
 /// A service with a key directory that contains the sandbox's key.
-fn with_keys(changed: &[(&str, &str)]) -> (Service, TempDir) {
+pub(crate) fn with_keys(changed: &[(&str, &str)]) -> (Service, TempDir) {
     let keys = tempfile::tempdir().unwrap();
     let directory = keys.path().to_str().unwrap().to_owned();
     let changed = [&[("TAO_SLURM_SSH_KEY_DIRECTORY", directory.as_str())], changed].concat();
@@ -36,7 +36,7 @@ fn put_key(service: &Service, directory: &Path) {
 }
 
 /// The sandbox as a document for the API.
-fn document(service: &Service, name: &str) -> Value {
+pub(crate) fn document(service: &Service, name: &str) -> Value {
     let var = |name: &str| service.sandbox.var(name);
     let list = |name: &str| var(name).split(',').map(str::to_owned).collect::<Vec<_>>();
     let known = fs::read_to_string(var("SSH_KNOWN_HOSTS")).unwrap();

@@ -65,6 +65,7 @@ fn chart(series: Vec<MetricSeries>) -> Chart {
     let hidden = drawn.len().saturating_sub(MOST_CURVES);
     let curve = |one: MetricSeries| Curve {
         name: if with_attempts { format!("attempt {}", one.attempt) } else { one.name.plain() },
+        kind: None,
         x: one.x,
         y: one.values,
     };
@@ -95,7 +96,7 @@ mod tests {
             series("loss", 2, "epoch"),
             series("loss", 3, "epoch")
         ]));
-        let acc = json!({"title": "acc", "axis": "step", "note": "1 values were null, NaN or infinite.", "curves": [{"name": "acc", "x": [1.0], "y": [0.5]}]});
+        let acc = json!({"title": "acc", "axis": "step", "note": "1 values were null, NaN or infinite.", "curves": [{"name": "acc", "kind": null, "x": [1.0], "y": [0.5]}]});
         assert_eq!(shown["charts"][0], acc);
         let loss = &shown["charts"][1];
         assert_eq!((&loss["axis"], loss["curves"].as_array().unwrap().len()), (&json!("epoch"), 2));

@@ -72,9 +72,19 @@ impl Choice {
         self.windowed(now).with("group_by", &self.group).with("bucket", self.bucket())
     }
 
+    /// For the API: the figures of each bucket alone.
+    pub(super) fn course(&self, now: Moment) -> Query {
+        self.windowed(now).with("bucket", self.bucket())
+    }
+
     /// For the API: the figures of each rule.
     pub(super) fn failures(&self, now: Moment) -> Query {
         self.windowed(now).with("group_by", "rule")
+    }
+
+    /// An address below this page with the same window and filters.
+    pub(super) fn address(&self, path: &str) -> String {
+        self.filters.clone().with("window", WINDOWS[self.window].0).after(path)
     }
 
     /// The filter for the jobs of a group; none for a field that is no filter of figures.

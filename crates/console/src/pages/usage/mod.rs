@@ -1,5 +1,6 @@
 //! Figures about jobs: how many, how they ended, and how long they waited.
 
+mod charts;
 mod choice;
 mod tables;
 
@@ -14,6 +15,7 @@ use crate::{
     model::Stats,
 };
 
+pub(crate) use charts::charts;
 use choice::Choice;
 
 /// The rules that the page shows.
@@ -56,6 +58,7 @@ fn content(visit: &Visit, choice: &Choice, stats: &Stats, failures: &Stats) -> M
                 (tables::failures(choice, &worst(failures)))
             }
         }
+        (charts::section(choice))
         section {
             div.title-row { h2 { "Groups" } (choice.groups(visit.who.is_admin())) }
             (tables::groups(choice, stats))

@@ -108,6 +108,12 @@ impl Browser {
         self.devtools("Emulation.setEmulatedMedia", &features);
     }
 
+    /// Runs this script in each page and frame before its own ones. `is_unprotected`: the policy of pages is not enforced.
+    pub(crate) fn watch(&self, script: &str, is_unprotected: bool) {
+        self.devtools("Page.addScriptToEvaluateOnNewDocument", &json!({"source": script}));
+        self.devtools("Page.setBypassCSP", &json!({"enabled": is_unprotected}));
+    }
+
     /// Opens a page of the service, or of another address.
     pub(crate) fn open(&self, address: &str) {
         let address =
@@ -189,11 +195,22 @@ impl Browser {
 
     /// Keeps a picture of the whole page in `target/console`.
     pub(crate) fn picture(&self, name: &str) {
-        let size = self.run("const page = document.documentElement; return [innerWidth, page.scrollHeight]");
-        let clip = json!({"x": 0, "y": 0, "width": size[0], "height": size[1].as_u64().unwrap().min(4000), "scale": 1});
+        self.picture_in("target/console", name, "html");
+    }
+
+    /// Keeps a picture of the page, down to the end of this element, in this directory of the repository.
+    pub(crate) fn picture_in(&self, directory: &str, name: &str, last: &str) {
+        let end = format!(
+            "const end = document.querySelector({});
+             const bottom = Math.ceil(end.getBoundingClientRect().bottom + scrollY) + (end.localName === 'tr' ? 0 : 12);
+             return [innerWidth, Math.min(bottom, document.documentElement.scrollHeight, 4000)]",
+            json!(last)
+        );
+        let size = self.run(&end);
+        let clip = json!({"x": 0, "y": 0, "width": size[0], "height": size[1], "scale": 1});
         let shown = json!({"format": "png", "captureBeyondViewport": true, "clip": clip});
         let picture = self.devtools("Page.captureScreenshot", &shown);
-        let dir = PathBuf::from(ROOT).join("target/console");
+        let dir = PathBuf::from(ROOT).join(directory);
         fs::create_dir_all(&dir).unwrap();
         let bytes = BASE64_STANDARD.decode(picture["data"].as_str().unwrap()).unwrap();
         fs::write(dir.join(format!("{name}.png")), bytes).unwrap();

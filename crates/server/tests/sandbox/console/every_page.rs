@@ -79,7 +79,7 @@ fn pages(shown: &Shown) -> Vec<(&'static str, String, &'static str)> {
         ("pipeline", format!("/ui/pipelines/{pipeline}"), "skipped"),
         ("clusters", "/ui/clusters".into(), "sandbox"),
         ("cluster", "/ui/clusters/sandbox".into(), "polar"),
-        ("usage", "/ui/usage?window=1&group_label=team".into(), "vision"),
+        ("usage", "/ui/usage?window=1&group_label=team".into(), "Minutes that runs waited"),
         ("new-job", "/ui/new".into(), "The job is valid"),
         ("access", "/ui/access".into(), "New token"),
         ("nowhere", "/ui/nowhere".into(), "Not found"),

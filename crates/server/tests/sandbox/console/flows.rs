@@ -328,3 +328,34 @@ fn the_metrics_of_a_job_are_drawn_and_go_on_with_it() {
     assert_marked(&browser);
     browser.finish(&[]);
 }
+
+#[test]
+fn the_figures_of_jobs_are_drawn_for_the_window_and_the_filters() {
+    let service = service();
+    let token = token(&service, "ann", "read,write");
+    for (team, text) in [("vision", "true"), ("vision", "exit 1"), ("speech", "true")] {
+        let mut job = command(text);
+        job["labels"] = json!({"team": team});
+        submit(&service, &token, &job);
+    }
+    let browser = visitor(&service, &token);
+    browser.sees(".facet[href*='status=Done'] .number", "2");
+    browser.sees(".facet[href*='status=Error'] .number", "1");
+    browser.open("/ui/usage?window=1&group_label=team&label=team:vision");
+    browser.sees(".charts figure:nth-of-type(3)", "Minutes that runs waited");
+    let ink = "return [...document.querySelectorAll('.charts canvas')].map((canvas) =>
+                   canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.some((byte) => byte > 0))";
+    until("the charts to be drawn", Duration::from_secs(20), || {
+        browser.run(ink) == json!([true, true, true])
+    });
+    browser.run("document.querySelector('.charts summary').click()");
+    // The greatest values of the hours: one job was done, and one failed.
+    let greatest =
+        "const rows = [...document.querySelectorAll('.charts figure:first-of-type details tbody tr')];
+                    return rows.map((row) => [row.firstChild.textContent, row.lastChild.textContent])";
+    assert_eq!(browser.run(greatest), json!([["Done", "1"], ["Error", "1"], ["Canceled", "0"]]));
+    let address = "return document.querySelector('[data-chart]').dataset.chart";
+    assert_eq!(browser.run(address), json!("/ui/usage/charts?label=team%3Avision&window=1"));
+    browser.check("usage");
+    browser.finish(&[]);
+}
