@@ -41,7 +41,7 @@ pub(crate) struct Filters {
     /// Jobs that run in this partition; before they run, jobs that may run in it.
     #[param(value_type = Option<Vec<String>>, style = Form, explode)]
     partition: Vec<Partition>,
-    /// Jobs whose newest attempt failed by this rule, such as `cuda-out-of-memory`.
+    /// Jobs whose `failure` has this rule, such as `cuda-out-of-memory`.
     #[param(value_type = Option<Vec<String>>, style = Form, explode)]
     rule: Vec<String>,
     /// TAO jobs with this network architecture.
