@@ -60,8 +60,7 @@ fn read(
     let call = format!("/jobs/{job}/logs/search?stream=out&q=CUDA%20out%20of%20memory");
     let search = || {
         let found = service.http.get(&call)?.ok()?;
-        let hit =
-            found["logs"][0]["hits"][0]["line"].as_str().context("the search found nothing")?.to_owned();
+        let hit = found["hits"][0]["excerpt"].as_str().context("the search found nothing")?.to_owned();
         ensure!(hit.contains(NEEDLE), "the search found {hit}");
         Ok(hit.len())
     };

@@ -209,10 +209,7 @@ pub(crate) async fn list_jobs(
     };
     let next = page.next.map(|(at, id)| PageToken { at, id: *id.get().as_bytes() }.to_string());
 
-    let mut views = Vec::with_capacity(page.jobs.len());
-    for job in &page.jobs {
-        views.push(super::summary(&app, job).await?);
-    }
+    let views = super::summaries(&app, &page.jobs).await?;
     let link = next.as_deref().and_then(|token| link::next(&uri, "page_token", token));
     Ok((link, Json(JobList { jobs: views, next_page_token: next, facets })).into_response())
 }
