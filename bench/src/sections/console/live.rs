@@ -18,7 +18,7 @@ use crate::{
 };
 
 const CHANGES_PER_SECOND: u32 = 100;
-/// Jobs of the page, each of which changes in turn. The page has 50, and some have ended.
+/// The jobs that change in turn. The page has 50, and some have ended.
 const SHOWN: usize = 40;
 /// Each change has its number in the job's message.
 const MARK: &str = "change-";

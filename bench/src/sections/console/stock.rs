@@ -39,7 +39,7 @@ insert into slurm_metadata select a.* from slurm_metadata t join copy on copy.id
 update slurm_metadata a set concluded_at = null, outcome = null from copy where copy.id = a.job_id and copy.g >= $NEWEST;
 insert into runs select r.* from runs t join copy on copy.id = t.job_id and copy.g % 20 = 3,
     lateral jsonb_populate_record(t, jsonb_build_object('attempt', 2)) r;
--- Sweeps of eight tasks, of which three have failed.
+-- Sweeps of eight tasks; three tasks of each have failed.
 update jobs j set spec = j.spec || jsonb_build_object('array', t.spec -> 'array'), array_state = t.array_state
 from jobs t, copy where t.id = '$SWEEP' and copy.id = j.id and copy.g % 50 = 17;
 insert into runs (job_id, attempt, task, over, outcome) select c.id, j.attempt, n, true, case when n in (2, 3, 6) then 'error' else 'done' end
