@@ -9,6 +9,7 @@
 #![expect(dead_code, reason = "some functions are for future sections")]
 
 mod allocations;
+mod browser;
 mod http;
 mod load;
 mod machine;

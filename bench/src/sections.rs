@@ -21,6 +21,8 @@
 //!   `metric("name", "label text")`, `active()`, `cancel_all()`. Dropping it stops the service and drops its database.
 //! - [`Watch`](crate::watch::Watch): a stream of server-sent events with the time each arrived. `Watch::open(&service.http,
 //!   "/events?kind=transition")`, `next(within)`, `until("what", within, |event| …)`.
+//! - [`Browser`](crate::browser::Browser): a visitor of the console. `Browser::log_in(&service.http)`, then `page("/ui/jobs")`,
+//!   `renewal(…)` for the visible part alone, and `wakes("/ui/wake")`, the stream that wakes a page.
 //! - [`load`](crate::load): `load::run(&service.http, clients, Pace::Closed | Pace::Open(per_second), lasting, &make)` with
 //!   `make: Make` from a number to the bytes of `load::request(&http, "GET", path, headers, body)`; the outcome has
 //!   `per_second()`, `percentile(99.0)`, `statuses`, `bytes`, `own_cpu`, and `expect(&[200])`.
@@ -35,6 +37,7 @@
 
 mod accepting;
 mod arrays;
+mod console;
 mod latency;
 mod peers;
 mod pipelines;
@@ -64,6 +67,7 @@ pub(crate) const SECTIONS: &[Section] = &[
     Section { name: "arrays", title: "sweeps of many tasks", run: arrays::run },
     Section { name: "pipelines", title: "pipelines of many jobs", run: pipelines::run },
     Section { name: "reading", title: "status, lists, and event streams", run: reading::run },
+    Section { name: "console", title: "the console: lists, a live page, and a large log", run: console::run },
     Section { name: "accepting", title: "rate of POST /jobs", run: accepting::run },
     Section { name: "size", title: "a long history", run: size::run },
     Section { name: "peers", title: "comparison with the TAO SDK's Slurm handler", run: peers::run },

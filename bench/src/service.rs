@@ -119,6 +119,16 @@ impl<'a> Service<'a> {
         self.env.insert(key.to_owned(), value.to_owned());
     }
 
+    /// Sets the roles of the processes for the next [`launch`](Self::launch).
+    pub(crate) fn take_roles(&mut self, roles: &[&str]) {
+        self.roles = roles.iter().map(|role| (*role).to_owned()).collect();
+    }
+
+    /// The address of its database, with the password.
+    pub(crate) fn database_url(&self) -> anyhow::Result<String> {
+        self.sandbox.database_url(&self.database)
+    }
+
     fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
         command.args(args).env_clear().envs(&self.env).stdin(Stdio::null()).stdout(Stdio::null());

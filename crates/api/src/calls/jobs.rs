@@ -1,13 +1,14 @@
 //! The calls about jobs, and what they share.
 
-use std::sync::Arc;
+use std::{collections::HashMap, slice, sync::Arc};
 
 use axum::{
     Json,
     http::StatusCode,
     response::{IntoResponse, Response},
 };
-use domain::{Job, JobId, blames_nodes};
+use domain::{AttemptNo, Job, JobId, blames_nodes};
+use slurm::SlurmJobId;
 
 use crate::{
     auth::Caller,
@@ -73,29 +74,28 @@ async fn answered(app: &App, status: StatusCode, job: &Job) -> Result<Response, 
 }
 
 async fn whole(app: &App, job: &Job) -> Result<JobView, Problem> {
-    viewed(app, job, JobView::new).await
-}
-
-async fn summary(app: &App, job: &Job) -> Result<JobSummary, Problem> {
-    viewed(app, job, JobSummary::new).await
-}
-
-async fn viewed<V>(
-    app: &App,
-    job: &Job,
-    view: impl FnOnce(&Job, Surroundings<'_>) -> V,
-) -> Result<V, Problem> {
-    let (known, earlier) = (app.clusters.now(), earlier(app, job).await?);
+    let (known, earlier) = (app.clusters.now(), earlier(app, slice::from_ref(job)).await?);
     let (cluster, freshness) = (known.get(&job.cluster), freshness(app, job).await?);
-    Ok(view(job, Surroundings { cluster, freshness, earlier: &earlier }))
+    let earlier = earlier.get(&job.id).map_or(&[][..], Vec::as_slice);
+    Ok(JobView::new(job, Surroundings { cluster, freshness, earlier }))
 }
 
-/// The Slurm ids of the attempts before the newest one.
-async fn earlier(app: &App, job: &Job) -> Result<Vec<slurm::SlurmJobId>, Problem> {
-    match &job.attempt {
-        Some(attempt) if attempt.no > domain::AttemptNo::FIRST => {
-            Ok(app.store.earlier_slurm_ids(job.id).await?)
-        }
-        Some(_) | None => Ok(Vec::new()),
+/// The jobs of a page.
+async fn summaries(app: &App, jobs: &[Job]) -> Result<Vec<JobSummary>, Problem> {
+    let (known, earlier) = (app.clusters.now(), earlier(app, jobs).await?);
+    let mut views = Vec::with_capacity(jobs.len());
+    for job in jobs {
+        let freshness = freshness(app, job).await?;
+        let earlier = earlier.get(&job.id).map_or(&[][..], Vec::as_slice);
+        let around = Surroundings { cluster: known.get(&job.cluster), freshness, earlier };
+        views.push(JobSummary::new(job, around));
     }
+    Ok(views)
+}
+
+/// The Slurm ids of the attempts before the newest one of each job, with one statement for all jobs, and none without a retry.
+async fn earlier(app: &App, jobs: &[Job]) -> Result<HashMap<JobId, Vec<SlurmJobId>>, Problem> {
+    let is_retried = |job: &&Job| job.attempt.as_ref().is_some_and(|attempt| attempt.no > AttemptNo::FIRST);
+    let retried: Vec<JobId> = jobs.iter().filter(is_retried).map(|job| job.id).collect();
+    if retried.is_empty() { Ok(HashMap::new()) } else { Ok(app.store.earlier_slurm_ids(&retried).await?) }
 }

@@ -1,6 +1,6 @@
 //! Why a job failed.
 
-use domain::{Failure, FailureCategory, FollowedLine, Job, JobId, LogPlace, Status};
+use domain::{Failure, FailureCategory, FollowedLine, Job, JobId, LogPlace};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -19,9 +19,9 @@ pub(crate) struct FailureView {
 }
 
 impl FailureView {
-    /// That of a job that has ended in an error. The tasks of an array have their own.
+    /// That of a job that has ended in an error.
     pub(crate) fn of(job: &Job) -> Option<Self> {
-        let failure = job.run.failure.as_ref().filter(|_| job.status == Status::Error)?;
+        let failure = job.failure()?;
         Some(Self {
             rule: failure.rule.clone(),
             category: failure.category,

@@ -35,7 +35,7 @@ pub(crate) struct FacetsView {
     pub owner: Vec<FacetView>,
     /// By partition. A job that may run in several counts for each.
     pub partition: Vec<FacetView>,
-    /// By the rule of the newest attempt's failure.
+    /// By the rule of `failure`.
     pub rule: Vec<FacetView>,
 }
 

@@ -49,8 +49,8 @@ pub(crate) struct StatusView {
     pub attempt: u32,
     /// How often the job went on in another attempt, after a failure of the infrastructure or by its restart policy.
     pub retry_count: u32,
-    /// Why the job failed; null unless its status is `Error` and its program has run. The tasks of an array have their own, see
-    /// `GET /jobs/{id}/diagnosis`.
+    /// Why the job failed; null unless its status is `Error` and its program has run. Of an array, why the first of its tasks
+    /// failed that did; `GET /jobs/{id}/diagnosis` tells the others.
     pub failure: Option<FailureView>,
     /// The progress, as the job reports it.
     pub progress: ProgressView,

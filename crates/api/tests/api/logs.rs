@@ -42,6 +42,17 @@ async fn bytes_come_back_as_they_are(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn the_end_of_a_log_has_at_most_so_many_bytes(pool: PgPool) {
+    let (api, id) = running(pool).await;
+    api.logs.write("main.out", b"begin\n 1%\r 2%\r 3%\nend\n");
+    for (limit, end) in [(7, "3%\nend\n"), (100, " 1%\r 2%\r 3%\nend\n")] {
+        let answer = api.get(&format!("/jobs/{id}/logs?stream=out&tail=2&limit={limit}")).await;
+        assert_eq!((answer.status.as_u16(), answer.text().as_str()), (200, end), "{limit}");
+        assert_eq!(answer.header("x-log-offset"), (22 - end.len()).to_string());
+    }
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
 async fn an_empty_log_is_an_empty_answer(pool: PgPool) {
     let (api, id) = running(pool).await;
     api.logs.write("main.out", b"");

@@ -32,22 +32,23 @@ async fn lived(api: &TestApi, request: &Value, life: Life<'_>) -> String {
         life.created,
         life.attempts.len()
     );
-    let rule = life.rule.map_or("null".to_owned(), |rule| format!("'{rule}'"));
     for (number, submitted) in (1..).zip(life.attempts) {
-        let rule = if number == life.attempts.len() { rule.as_str() } else { "'node-fail'" };
         write!(
             sql,
-            "insert into slurm_metadata (job_id, attempt, token, job_dir, slurm_job_id, intended_at, submitted_at, rule)
-             values ('{id}', {number}, '{id}-{number}', '/d', 7, '{submitted}', '{submitted}', {rule});"
+            "insert into slurm_metadata (job_id, attempt, token, job_dir, slurm_job_id, intended_at, submitted_at)
+             values ('{id}', {number}, '{id}-{number}', '/d', 7, '{submitted}', '{submitted}');"
         )
         .unwrap();
     }
     for (attempt, task, queued, started, partition) in life.runs {
         let queued = queued.map_or("null".to_owned(), |queued| format!("'{queued}'"));
+        let is_newest = usize::try_from(*attempt).unwrap() == life.attempts.len();
+        let rule = if is_newest { life.rule } else { Some("node-fail") };
+        let failure = rule.map_or("null".to_owned(), |rule| format!("'{}'", json!({"rule": rule})));
         write!(
             sql,
-            "insert into runs (job_id, attempt, task, queued_since, started_at, partition)
-             values ('{id}', {attempt}, {task}, {queued}, '{started}', '{partition}');"
+            "insert into runs (job_id, attempt, task, queued_since, started_at, partition, failure)
+             values ('{id}', {attempt}, {task}, {queued}, '{started}', '{partition}', {failure});"
         )
         .unwrap();
     }

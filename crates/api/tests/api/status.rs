@@ -79,7 +79,15 @@ async fn the_ids_of_earlier_attempts_are_kept(pool: PgPool) {
     assert_eq!(metadata["failed_slurm_job_ids"], json!(["4710"]));
     assert_eq!(metadata["retry_count"], 1);
     assert_eq!((&job["attempt"], &job["attempt_details"]["number"]), (&json!(2), &json!(2)));
-    assert_eq!(api.get("/jobs").await.json()["jobs"][0]["backend_details"], job["backend_details"]);
+    let other = api.job(&json!({"command": "true"})).await;
+    api.fail(&other, 4712).await;
+    api.submit(&other, 4713, "").await;
+    api.job(&json!({"command": "true"})).await;
+    let list = api.get("/jobs").await.json();
+    assert_eq!(list["jobs"][2]["backend_details"], job["backend_details"]);
+    let earlier =
+        |number: usize| &list["jobs"][number]["backend_details"]["slurm_metadata"]["failed_slurm_job_ids"];
+    assert_eq!((earlier(0), earlier(1)), (&json!([]), &json!(["4712"])), "each job has its own");
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]

@@ -38,13 +38,14 @@ async fn all_other_requests_reach_the_api_unchanged() {
 }
 
 /// What is read but is no page.
-const NO_PAGES: [&str; 7] = [
+const NO_PAGES: [&str; 8] = [
     "/ui/login",
     "/ui/assets/{hash}/{name}",
     "/ui/wake",
     "/ui/jobs/{id}/logs/follow",
     "/ui/jobs/{id}/logs/file",
     "/ui/jobs/{id}/charts",
+    "/ui/jobs/{id}/usage",
     "/ui/usage/charts",
 ];
 

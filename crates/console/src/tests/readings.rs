@@ -53,6 +53,13 @@ async fn a_hit_is_shown_marked_among_the_lines_around_it() {
 }
 
 #[tokio::test]
+async fn of_the_end_of_a_log_no_more_bytes_are_read_than_a_window_has() {
+    let api = FakeApi::new();
+    shown(&api, "/logs?stream=err").await;
+    assert_eq!(asked(&api, "/logs"), ["stream=err&task=0&tail=4000&limit=131073"]);
+}
+
+#[tokio::test]
 async fn a_pattern_that_is_none_is_refused_beside_the_field() {
     let api = FakeApi::new();
     api.refuse(

@@ -8,7 +8,7 @@ use slurm::TaskSet;
 
 use crate::{
     clock::Timestamp,
-    job::{attempt::Attempt, run::Run},
+    job::{attempt::Attempt, failure::Failure, run::Run},
     request::spec::JobSpec,
 };
 
@@ -42,6 +42,9 @@ pub struct ArrayState {
     /// The attempts in Slurm before the newest one.
     #[serde(skip)]
     pub earlier: Vec<Attempt>,
+    /// Why the first of its tasks failed whose newest run did, while the job's status is `Error`. Kept with that run.
+    #[serde(skip)]
+    pub failure: Option<Failure>,
 }
 
 /// A cancellation that Slurm has accepted.

@@ -11,6 +11,7 @@ use crate::{
     job::{
         array::ArrayState,
         attempt::{Attempt, AttemptPlace, PastFailure},
+        failure::Failure,
         identity::JobId,
         run::Run,
         status::{Phase, Source, Status},
@@ -96,6 +97,15 @@ pub struct Job {
     pub source: Source,
     /// Increases with every visible change of the job or of its newest attempt.
     pub version: i64,
+}
+
+impl Job {
+    /// Why it failed; of an array, why the first of its tasks did that failed. `None` unless its status is `Error`, and for a job whose program
+    /// has not run.
+    pub fn failure(&self) -> Option<&Failure> {
+        let failure = self.array.as_ref().map_or(self.run.failure.as_ref(), |array| array.failure.as_ref());
+        failure.filter(|_| self.status == Status::Error)
+    }
 }
 
 /// The part of a job that a poll needs. One poll covers ten thousand jobs, and whole jobs with their specifications would

@@ -1,7 +1,10 @@
 //! All attempts of a job. The newest one comes with the job.
 
+use std::collections::HashMap;
+
 use domain::{Attempt, AttemptNo, AttemptPlace, Job, JobId, Run};
 use slurm::{SlurmJobId, TaskSet};
+use uuid::Uuid;
 
 use crate::{error::Result, jobs::rows::select_attempts, store::Store, values::StoredRow};
 
@@ -21,17 +24,23 @@ impl Store {
         attempts.filter_map(Result::transpose).collect()
     }
 
-    /// The Slurm ids of all attempts but the newest, oldest first.
-    pub async fn earlier_slurm_ids(&self, id: JobId) -> Result<Vec<SlurmJobId>> {
-        let ids = sqlx::query_scalar!(
+    /// The Slurm ids of all attempts but the newest, oldest first. Jobs with none are missing.
+    pub async fn earlier_slurm_ids(&self, jobs: &[JobId]) -> Result<HashMap<JobId, Vec<SlurmJobId>>> {
+        let jobs: Vec<Uuid> = jobs.iter().map(|job| job.get()).collect();
+        let rows = sqlx::query!(
             r#"-- jobs::attempts::earlier_slurm_ids
-               select a.slurm_job_id as "id!" from slurm_metadata a join jobs j on j.id = a.job_id
-               where a.job_id = $1 and a.attempt < j.attempt and a.slurm_job_id is not null order by a.attempt"#,
-            id.get(),
+               select a.job_id, a.slurm_job_id as "id!" from slurm_metadata a join jobs j on j.id = a.job_id
+               where a.job_id = any($1) and a.attempt < j.attempt and a.slurm_job_id is not null order by a.attempt"#,
+            &jobs,
         )
         .fetch_all(&self.pool)
         .await?;
-        Ok(ids.into_iter().filter_map(|id| SlurmJobId::new(u32::try_from(id).ok()?)).collect())
+        let mut ids: HashMap<JobId, Vec<SlurmJobId>> = HashMap::new();
+        for row in rows {
+            let id = u32::try_from(row.id).ok().and_then(SlurmJobId::new);
+            ids.entry(JobId::new(row.job_id)).or_default().extend(id);
+        }
+        Ok(ids)
     }
 
     /// Where the files of an attempt are, or those of a task in it; `None` when the job has no such attempt, or the attempt does not

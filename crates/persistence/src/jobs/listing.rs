@@ -24,7 +24,7 @@ pub struct JobFilter {
     pub owners: Vec<Owner>,
     /// Where the job runs, or may run.
     pub partitions: Vec<String>,
-    /// The rule of the newest attempt's failure.
+    /// The rule of the failure of a job whose status is `Error`.
     pub rules: Vec<String>,
     pub network_arch: Option<String>,
     pub action: Option<String>,
@@ -118,7 +118,7 @@ macro_rules! page {
                and (cardinality($3::text[]) = 0 or j.cluster = any($3))
                and (cardinality($4::text[]) = 0 or j.owner = any($4))
                and (cardinality($5::text[]) = 0 or string_to_array(j.partition, ',') && $5)
-               and (cardinality($6::text[]) = 0 or a.rule = any($6))
+               and (cardinality($6::text[]) = 0 or j.rule = any($6))
                and ($7::text is null or j.network_arch = $7)
                and ($8::text is null or j.action = $8)
                and ($9::jsonb = '{}' or j.labels @> $9)
@@ -195,8 +195,8 @@ impl Store {
         let rows = sqlx::query!(
             r#"-- jobs::listing::count_facets
                with cube as (
-                   select j.status, j.cluster, j.owner, j.partition, a.rule, count(*) as jobs
-                   from jobs j left join slurm_metadata a on a.job_id = j.id and a.attempt = j.attempt and a.rule is not null
+                   select j.status, j.cluster, j.owner, j.partition, j.rule, count(*) as jobs
+                   from jobs j
                    where ($1::text is null or j.owner = $1)
                      and ($7::text is null or j.network_arch = $7)
                      and ($8::text is null or j.action = $8)

@@ -1,6 +1,6 @@
 //! Rows of jobs, attempts and runs to domain values.
 
-use domain::{ArrayState, Attempt, Job, JobId, Owner, Run, Timestamp, Verdict};
+use domain::{ArrayState, Attempt, Failure, Job, JobId, Owner, Run, Timestamp, Verdict};
 use uuid::Uuid;
 
 use crate::{
@@ -18,7 +18,8 @@ macro_rules! select_jobs {
 }
 pub(crate) use select_jobs;
 
-/// Selects whole jobs, with one row for each attempt that meets the condition `$which`.
+/// Selects whole jobs, with one row for each attempt that meets the condition `$which`. The failure of an array is that of its first task
+/// that failed.
 macro_rules! select_attempts {
     ($name:literal, $which:literal, $($tail:literal)+ $(, $arg:expr)* $(,)?) => {
         sqlx::query_as!(
@@ -40,7 +41,12 @@ macro_rules! select_attempts {
                     r.status_files::text as \"status_files?\", r.progress::text as \"progress?\",
                     r.activity::text as activity, r.usage::text as usage, r.kill_reason, r.queued_since, r.estimated_start,
                     r.started_at as run_started_at, r.ended_at, r.missing_since, r.requeues as \"requeues?\",
-                    r.ran_before, r.waits_again as \"waits_again?\", r.source as run_source, r.over as \"over?\", r.failure::text as failure
+                    r.ran_before, r.waits_again as \"waits_again?\", r.source as run_source, r.over as \"over?\",
+                    (case when j.array_state is null then r.failure
+                          when j.status = 'Error'
+                          then (select f.failure from runs f
+                                where f.job_id = j.id and f.outcome = 'error' and not f.superseded and f.failure is not null
+                                order by f.task limit 1) end)::text as failure
              from jobs j left join slurm_metadata a on a.job_id = j.id and " + $which + "
              left join runs r on r.job_id = j.id and r.attempt = a.attempt and r.task = 0
              " $(+ $tail)+
@@ -123,6 +129,13 @@ pub(crate) struct JobRow {
     pub(crate) failure: Option<String>,
 }
 
+impl JobRow {
+    /// Takes the failure out of the row. One that cannot be read is not shown; the verdict stands.
+    fn failure(&mut self) -> Option<Failure> {
+        serde_json::from_str(&self.failure.take()?).ok()
+    }
+}
+
 impl TryFrom<JobRow> for Job {
     type Error = StoreError;
 
@@ -132,7 +145,7 @@ impl TryFrom<JobRow> for Job {
         Ok(Self {
             attempt: attempt(&mut row)?,
             run: if row.array_state.is_some() { Run::default() } else { run(&mut row)? },
-            array: array(&row)?,
+            array: array(&mut row)?,
             id: JobId::new(id),
             owner: Owner::new(row.owner),
             cluster: stored.parse("cluster", &row.cluster)?,
@@ -159,11 +172,13 @@ impl TryFrom<JobRow> for Job {
 }
 
 /// The state of the job's array; `None` when it has none.
-fn array(row: &JobRow) -> Result<Option<ArrayState>> {
-    let stored = StoredRow::of("jobs", &row.id);
-    let Some(state) = &row.array_state else { return Ok(None) };
+fn array(row: &mut JobRow) -> Result<Option<ArrayState>> {
+    let id = row.id;
+    let stored = StoredRow::of("jobs", &id);
+    let Some(state) = row.array_state.take() else { return Ok(None) };
+    let failure = row.failure();
     let withdrawn = stored.parse("canceled_tasks", &row.canceled_tasks)?;
-    Ok(Some(ArrayState { withdrawn, ..stored.json("array_state", state)? }))
+    Ok(Some(ArrayState { withdrawn, failure, ..stored.json("array_state", &state)? }))
 }
 
 /// Takes the attempt out of the row; `None` when the row has none.
@@ -241,8 +256,7 @@ fn run(row: &mut JobRow) -> Result<Run> {
         waits_again: row.waits_again.unwrap_or_default(),
         source: stored.parse_any("source", row.run_source.as_ref())?,
         is_over: row.over.unwrap_or_default(),
-        // One that cannot be read is not shown; the verdict stands.
-        failure: row.failure.take().and_then(|text| serde_json::from_str(&text).ok()),
+        failure: row.failure(),
         results: None,
     })
 }

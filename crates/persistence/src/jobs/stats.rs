@@ -41,7 +41,7 @@ pub enum StatsGroup {
     Cluster,
     Partition,
     Owner,
-    /// The rule of the newest attempt's failure.
+    /// The rule of the failure of a job whose status is `Error`.
     Rule,
     /// The value of the label with this key.
     Label(String),
@@ -188,11 +188,10 @@ async fn lines(db: &mut PgConnection, texts: &Texts<'_>, filter: &StatsFilter) -
            with fitting as not materialized (
                select j.id, j.status, j.partition, j.created_at, j.finished_at,
                       case $8::text when 'status' then array[j.status] when 'cluster' then array[j.cluster]
-                                    when 'owner' then array[j.owner] when 'rule' then array[a.rule]
+                                    when 'owner' then array[j.owner] when 'rule' then array[j.rule]
                                     when 'partition' then coalesce(string_to_array(j.partition, ','), array[null])
                                     when 'label' then array[j.labels ->> $9::text] end as groups
                from jobs j
-               left join slurm_metadata a on $8 = 'rule' and a.job_id = j.id and a.attempt = j.attempt and a.rule is not null
                where ($1::text is null or j.owner = $1)
                  and (cardinality($2::text[]) = 0 or j.cluster = any($2))
                  and (cardinality($3::text[]) = 0 or j.owner = any($3))
@@ -225,11 +224,10 @@ async fn lines(db: &mut PgConnection, texts: &Texts<'_>, filter: &StatsFilter) -
                -- What a job held counts when the job is deleted, too. The time in which it was suspended is left out at its end.
                select greatest(l.started_at, $6) as from_at, least(l.started_at + l.elapsed * interval '1 second', $7) as to_at, l.gpus,
                       case $8::text when 'status' then array[j.status] when 'cluster' then array[l.cluster]
-                                    when 'owner' then array[l.owner] when 'rule' then array[a.rule]
+                                    when 'owner' then array[l.owner] when 'rule' then array[j.rule]
                                     when 'partition' then array[l.partition] when 'label' then array[l.labels ->> $9::text] end as groups
                from allocations l
                left join jobs j on $8 in ('status', 'rule') and j.id = l.job_id
-               left join slurm_metadata a on $8 = 'rule' and a.job_id = j.id and a.attempt = j.attempt and a.rule is not null
                where ($1::text is null or l.owner = $1)
                  and (cardinality($2::text[]) = 0 or l.cluster = any($2))
                  and (cardinality($3::text[]) = 0 or l.owner = any($3))

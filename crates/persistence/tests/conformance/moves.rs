@@ -2,8 +2,8 @@
 
 use chrono::TimeDelta;
 use domain::{
-    Attempt, DesiredState, Graces, Job, JobPaths, Observation, ObservedChange, Outcome, Phase, Run, Status,
-    TaskTemplate, Timestamp, Transition, Verdict, observe,
+    Attempt, DesiredState, Failure, FailureCategory, Graces, Job, JobPaths, Observation, ObservedChange,
+    Outcome, Phase, Run, Status, TaskTemplate, Timestamp, Transition, Verdict, observe,
 };
 use persistence::{ActiveArray, ObservedTask};
 use remote::StatusChunk;
@@ -126,6 +126,21 @@ pub(crate) fn task_seen(array: &ActiveArray, dice: &mut Dice, now: Timestamp) ->
         run.kill_reason = Some("No activity.".to_owned());
     }
     Some(ObservedTask { job: array.job.id, attempt: attempt.no, run })
+}
+
+/// Why a run failed, by this rule.
+pub(crate) fn failure(rule: &str) -> Failure {
+    Failure {
+        rule: rule.to_owned(),
+        category: FailureCategory::Code,
+        why: "so".to_owned(),
+        advice: "Read the log.".to_owned(),
+        line: None,
+        rank: None,
+        node: None,
+        followed: Vec::new(),
+        has_gaps: false,
+    }
 }
 
 fn line(job: &Job, dice: &mut Dice) -> Option<StatusChunk> {

@@ -9,6 +9,7 @@ use testkit::command_job;
 use uuid::Uuid;
 
 use crate::{
+    arrays::an_array_that_failed_has_the_failure_of_its_first_failed_task,
     images::{
         a_conversion_lives_as_long_as_somebody_waits,
         a_conversion_that_is_given_up_is_canceled_unless_somebody_waits,
@@ -120,6 +121,7 @@ macro_rules! promises {
 
 promises!(
     a_leased_job_is_leased_once,
+    an_array_that_failed_has_the_failure_of_its_first_failed_task,
     an_expired_job_lease_changes_nothing,
     an_expired_poll_lease_changes_nothing,
     an_expired_purge_lease_changes_nothing,

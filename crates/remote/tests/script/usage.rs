@@ -82,7 +82,7 @@ fn the_other_nodes_are_measured_by_one_step_that_overlaps() {
     ended_well(&node.run(&on_nodes(measuring(&node, &["bash", "-c", wait]), 2), 42, 0));
     let args = node.read("srun.args");
     let step = args.split("--export=ALL\0").find(|step| step.contains("--overlap\0")).unwrap();
-    for option in ["--nodelist=node04", "--ntasks=1", "--nodes=1"] {
+    for option in ["--mem=0", "--nodelist=node04", "--ntasks=1", "--nodes=1"] {
         assert!(step.split('\0').any(|word| word == option), "{option}: {step:?}");
     }
 }

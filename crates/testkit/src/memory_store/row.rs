@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use domain::{ArrayState, Attempt, DesiredState, Job, JobId, Phase, Run, Secrets, TaskOutcome, Timestamp};
+use domain::{
+    ArrayState, Attempt, DesiredState, Failure, Job, JobId, Phase, Run, Secrets, Status, TaskOutcome,
+    Timestamp,
+};
 use persistence::JobEvent;
 use serde_json::{Map, Value};
 use slurm::TaskSet;
@@ -43,6 +46,8 @@ pub(super) struct TaskRow {
     pub(super) over_since: Option<Timestamp>,
     pub(super) outcome: Option<TaskOutcome>,
     pub(super) superseded: bool,
+    /// Not in `run`, because no call reads it with its run.
+    pub(super) failure: Option<Failure>,
 }
 
 /// A change of one of these is a transition.
@@ -76,7 +81,12 @@ impl JobRow {
         let array = self.job.array.clone().map(|array| {
             let in_slurm = |attempt: &&Attempt| attempt.is_open() && attempt.slurm_id.is_some();
             let earlier = self.attempts.range(..self.attempt).map(|(_, attempt)| attempt).filter(in_slurm);
-            ArrayState { withdrawn: self.withdrawn.clone(), earlier: earlier.cloned().collect(), ..array }
+            ArrayState {
+                withdrawn: self.withdrawn.clone(),
+                earlier: earlier.cloned().collect(),
+                failure: self.failure_of_array(),
+                ..array
+            }
         });
         let run = self.runs.get(&self.attempt).filter(|_| array.is_none());
         Job {
@@ -85,6 +95,15 @@ impl JobRow {
             array,
             ..self.job.clone()
         }
+    }
+
+    /// Why the first of its tasks failed that did.
+    fn failure_of_array(&self) -> Option<Failure> {
+        let failed = |row: &&TaskRow| row.outcome == Some(TaskOutcome::Error) && !row.superseded;
+        let failures = self.tasks.values().filter(failed);
+        let failures = failures.filter_map(|row| Some((row.run.task, row.failure.as_ref()?)));
+        let first = failures.min_by_key(|(task, _)| *task);
+        first.filter(|_| self.job.status == Status::Error).map(|(_, failure)| failure.clone())
     }
 
     /// Whether Slurm has the job.

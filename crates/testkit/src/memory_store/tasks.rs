@@ -75,6 +75,7 @@ impl TaskPolls for MemoryStore {
                 over_since: run.is_over.then_some(now),
                 outcome: None,
                 superseded: false,
+                failure: None,
             };
             row.tasks.insert(key, kept);
             if told.insert(*job) {
@@ -163,7 +164,8 @@ impl TaskRecords for MemoryStore {
             else {
                 continue;
             };
-            known.run = Run { status: run.status.stored(), ..run.clone() };
+            known.run = Run { status: run.status.stored(), failure: None, ..run.clone() };
+            known.failure.clone_from(&run.failure);
             known.outcome = *outcome;
             known.superseded = *outcome == Some(TaskOutcome::Retried);
         }

@@ -41,7 +41,7 @@ pub(crate) struct Filters {
     /// Jobs that run in this partition; before they run, jobs that may run in it.
     #[param(value_type = Option<Vec<String>>, style = Form, explode)]
     partition: Vec<Partition>,
-    /// Jobs whose newest attempt failed by this rule, such as `cuda-out-of-memory`.
+    /// Jobs whose `failure` has this rule, such as `cuda-out-of-memory`.
     #[param(value_type = Option<Vec<String>>, style = Form, explode)]
     rule: Vec<String>,
     /// TAO jobs with this network architecture.
@@ -209,10 +209,7 @@ pub(crate) async fn list_jobs(
     };
     let next = page.next.map(|(at, id)| PageToken { at, id: *id.get().as_bytes() }.to_string());
 
-    let mut views = Vec::with_capacity(page.jobs.len());
-    for job in &page.jobs {
-        views.push(super::summary(&app, job).await?);
-    }
+    let views = super::summaries(&app, &page.jobs).await?;
     let link = next.as_deref().and_then(|token| link::next(&uri, "page_token", token));
     Ok((link, Json(JobList { jobs: views, next_page_token: next, facets })).into_response())
 }

@@ -79,7 +79,8 @@ impl Part {
                 Ok(part.around(from, at).ending_whole())
             }
             Place::End => {
-                let query = log.clone().with("tail", LINES);
+                // One byte more than is shown: it tells whether a line begins there. Without a limit, lines with bars of progress are megabytes.
+                let query = log.clone().with("tail", LINES).with("limit", WINDOW + 1);
                 let document = api.document(&JOB_LOGS, &[job], &query).await?;
                 let part = Self::of(&document.headers, document.bytes.to_vec());
                 let from = part.end().saturating_sub(WINDOW);

@@ -5,7 +5,7 @@ use std::{
     fmt::Debug,
 };
 
-use domain::{Job, JobId, TaskEnding, TaskOutcome, Transition};
+use domain::{Job, JobId, Phase, Status, TaskEnding, TaskOutcome, Transition};
 use persistence::{ActiveArray, ConcludedTask, PollTurns as _, TaskPolls as _, TaskRecords as _};
 
 use super::{Both, dgx, faces, outcome};
@@ -69,14 +69,23 @@ impl Both {
                     Some(TaskOutcome::Canceled),
                     Some(TaskOutcome::Retried),
                 ]);
-                let (attempt, run) = (task.attempt, task.ended.run);
+                let (attempt, mut run) = (task.attempt, task.ended.run);
+                if matches!(outcome, Some(TaskOutcome::Error | TaskOutcome::Retried)) && self.dice.chance(800)
+                {
+                    run.failure = Some(moves::failure(&format!("rule-{}", self.dice.below(100))));
+                }
                 let message = "so".to_owned();
                 let ending = TaskEnding { run, outcome, message, failure: None, until: None };
                 concluded.push(ConcludedTask { job: job.id, attempt, ending });
             }
             let runs: Vec<&ConcludedTask> = concluded.iter().collect();
             let message = format!("Tended, {}.", self.dice.below(9));
-            let step = [Transition { job: Job { message, ..job.clone() }, due_at: Some(now) }];
+            let mut step = Transition { job: Job { message, ..job.clone() }, due_at: Some(now) };
+            if !runs.is_empty() && self.dice.chance(500) {
+                (step.job.status, step.job.phase) = (Status::Error, Phase::Ended);
+                (step.job.finished_at, step.due_at) = (Some(now), None);
+            }
+            let step = [step];
             let stored = (
                 self.real.store().record_tended(&real, &step, &runs, now).await.unwrap(),
                 self.memory.store().record_tended(&memory, &step, &runs, now).await.unwrap(),

@@ -89,7 +89,7 @@ async fn parts(
     }
     let share = app.limits.log_bytes / u64::try_from(files.len()).unwrap_or(u64::MAX).max(1);
     let (from, most) = match part {
-        Part::Tail(lines) => (LogFrom::TailLines(lines), share),
+        Part::Tail { lines, limit } => (LogFrom::TailLines(lines), share.min(limit)),
         Part::Bytes { offset, limit } => (LogFrom::Offset(offset), share.min(limit)),
     };
     let questions: Result<Vec<LogQuestion>, _> =

@@ -81,7 +81,8 @@ pub(crate) struct LogParameters {
     tail: Option<u32>,
     /// The byte at which to begin, in one log.
     offset: Option<u64>,
-    /// The maximum number of bytes; only with `offset`. An answer can be shorter, and has at most 8 MiB.
+    /// The maximum number of bytes of each log; only with `offset` or `tail`. With `tail` they are the last ones, and the first line may be cut.
+    /// An answer can be shorter, and has at most 8 MiB.
     #[param(minimum = 1)]
     limit: Option<u64>,
     /// Stream the logs until the job has finished.
@@ -131,8 +132,15 @@ impl Which {
 /// The selected part of each log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
-    Tail(u32),
-    Bytes { offset: u64, limit: u64 },
+    /// The last lines of each log, and at most so many bytes.
+    Tail {
+        lines: u32,
+        limit: u64,
+    },
+    Bytes {
+        offset: u64,
+        limit: u64,
+    },
 }
 
 /// The parsed query.
@@ -218,11 +226,11 @@ impl FromQuery for Selection {
         let attempt = parameters.number("attempt", 1..=i32::MAX.unsigned_abs())?;
         let follow = parameters.parse("follow", "true or false")?.unwrap_or(false);
         let rewrites = parameters.parse("rewrites", "all or last")?.unwrap_or(Rewrites::All);
-        if tail.is_some() && (offset.is_some() || limit.is_some()) {
-            return Err(contradiction("tail", "counts lines from the end; leave out offset and limit"));
+        if tail.is_some() && offset.is_some() {
+            return Err(contradiction("tail", "counts lines from the end; leave out offset"));
         }
-        if limit.is_some() && offset.is_none() {
-            return Err(contradiction("limit", "needs an offset; add the parameter offset"));
+        if limit.is_some() && offset.is_none() && tail.is_none() {
+            return Err(contradiction("limit", "needs a place; add the parameter offset or tail"));
         }
         if limit.is_some() && follow {
             return Err(contradiction("limit", "cannot be combined with follow; leave out one of them"));
@@ -240,9 +248,9 @@ impl FromQuery for Selection {
         }
         let part = match (offset, tail) {
             (Some(offset), _) => Part::Bytes { offset, limit: limit.unwrap_or(u64::MAX) },
-            (None, Some(lines)) => Part::Tail(lines),
+            (None, Some(lines)) => Part::Tail { lines, limit: limit.unwrap_or(u64::MAX) },
             (None, None) if follow => Part::Bytes { offset: 0, limit: u64::MAX },
-            (None, None) => Part::Tail(DEFAULT_TAIL),
+            (None, None) => Part::Tail { lines: DEFAULT_TAIL, limit: u64::MAX },
         };
         let attempt = attempt.and_then(AttemptNo::new);
         Ok(Self { which, attempt, part, follow, rewrites, by_bytes: offset.is_some(), task: None })

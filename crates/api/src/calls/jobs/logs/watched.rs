@@ -112,7 +112,7 @@ impl Watched {
         let mut questions = Vec::with_capacity(self.logs.len() + 1);
         for log in &self.logs {
             let (from, bytes) = match log.at {
-                At::Start(Part::Tail(lines)) => (LogFrom::TailLines(lines), (most / count).max(1)),
+                At::Start(Part::Tail { lines, .. }) => (LogFrom::TailLines(lines), (most / count).max(1)),
                 At::Start(Part::Bytes { offset, .. }) | At::Position(LogPosition { offset, .. }) => {
                     (LogFrom::Offset(offset), up_to_a_multiple(stride, offset))
                 }
@@ -138,7 +138,7 @@ impl Watched {
                 _ => {
                     let at = &mut self.logs[index].at;
                     // A log that does not exist yet has no last lines: when it appears, all of it is new.
-                    if matches!(at, At::Start(Part::Tail(_))) {
+                    if matches!(at, At::Start(Part::Tail { .. })) {
                         *at = At::Start(Part::Bytes { offset: 0, limit: u64::MAX });
                     }
                 }
@@ -161,7 +161,7 @@ impl Watched {
         self.has_seen = true;
         let file = self.logs[index].file.clone();
         let mut position = match self.logs[index].at {
-            At::Start(Part::Tail(_)) => LogPosition::new(None, chunk.start),
+            At::Start(Part::Tail { .. }) => LogPosition::new(None, chunk.start),
             At::Start(Part::Bytes { offset, .. }) => LogPosition::new(None, offset),
             At::Position(position) => position,
         };

@@ -65,9 +65,9 @@ fn cached_jobs_are_not_read_again() {
 
 #[test]
 fn a_tail_begins_where_the_cluster_says_and_a_late_log_at_its_beginning() {
-    let mut early = watched("out", Part::Tail(1));
+    let mut early = watched("out", Part::Tail { lines: 1, limit: u64::MAX });
     assert_eq!(text_of(&look(&mut early, 1, b"abcd", false)), "cd");
-    let mut late = watched("out", Part::Tail(1));
+    let mut late = watched("out", Part::Tail { lines: 1, limit: u64::MAX });
     assert!(late.take(&[Arc::new(LogAnswer::Missing)], false).events.is_empty());
     assert_eq!(text_of(&look(&mut late, 1, b"abcd", false)), "abcd");
 }
@@ -103,7 +103,7 @@ fn half_a_character_waits_and_is_passed_on_at_the_last() {
 
 #[test]
 fn tasks_that_appear_later_are_followed_from_their_beginning() {
-    let mut policy = watched("policy", Part::Tail(1));
+    let mut policy = watched("policy", Part::Tail { lines: 1, limit: u64::MAX });
     let files =
         |names: &[&str]| Arc::new(LogAnswer::Files(names.iter().map(|name| (*name).to_owned()).collect()));
     assert!(matches!(&*policy.questions(job(), 100, false).unwrap(), [LogQuestion::Files { .. }]));
@@ -153,7 +153,7 @@ proptest! {
             end = text.len().min(end + grown);
             if interrupted && let Some(cursor) = cursor.take() {
                 let cursor: Cursor = cursor.parse().unwrap();
-                out = watched("out", Part::Tail(1));
+                out = watched("out", Part::Tail { lines: 1, limit: u64::MAX });
                 out.resume(&cursor.files);
             }
             let news = look(&mut out, 1, &text[..end], end == text.len());
