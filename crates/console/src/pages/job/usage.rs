@@ -74,6 +74,7 @@ fn chart(measured: Measured) -> Chart {
     let series = measured.series;
     let curve = Curve {
         name: format!("attempt {}", measured.attempt),
+        kind: None,
         x: series.times.iter().map(|at| at.timestamp() as f64).collect(),
         y: series.percent,
     };

@@ -73,8 +73,8 @@ _tao_measure() {
       # Without memory of its own: the step of the job may have all of it already.
       env -u SLURM_MEM_PER_NODE -u SLURM_MEM_PER_CPU -u SLURM_MEM_PER_GPU \
         srun --export=ALL --overlap --mem=0 --nodes="$others" --ntasks="$others" --ntasks-per-node=1 --cpu-bind=none --mpi=none \
-        --nodelist="$(_tao_slice 1 "$others" ,)" -- bash -c "$(declare -f _tao_use_of_node _tao_sample)"$'\n_tao_sample "$1"' sample "$_tao_every" \
-        </dev/null &
+        --nodelist="$(_tao_slice 1 "$others" ,)" \
+        -- bash -c "$(declare -f _tao_use_of_node _tao_sample)"$'\n_tao_sample "$1"' sample "$_tao_every" </dev/null &
     fi
     wait
   } {_tao_never}<&- 2>/dev/null | _tao_add_up >/dev/null 2>&1 &
