@@ -73,7 +73,7 @@ impl Run {
             ran_before: self.used_seconds(),
             ..Self::default()
         };
-        next.progress.begin_run();
+        next.progress.begin_attempt();
         next
     }
 

@@ -45,6 +45,9 @@ pub struct Progress {
     pub(crate) waiting: Vec<String>,
     /// When SUCCESS or FAILURE was read, if it is the newest.
     pub final_status_at: Option<Timestamp>,
+    /// The final status that the attempt before had read last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    before: Option<FinalStatus>,
     pace: Pace,
     /// The number of runs before this one: attempts, and requeues by Slurm.
     pub(crate) run: u32,
@@ -53,6 +56,15 @@ pub struct Progress {
     pub(crate) event_bytes: u64,
     /// No more lines become events.
     pub(crate) events_truncated: bool,
+}
+
+/// SUCCESS or FAILURE, with what goes with it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct FinalStatus {
+    word: String,
+    message: Option<String>,
+    failure: Option<String>,
+    read_at: Timestamp,
 }
 
 impl Progress {
@@ -111,6 +123,29 @@ impl Progress {
             events_truncated: self.events_truncated,
             ..Self::default()
         };
+    }
+
+    /// Starts another attempt.
+    pub(crate) fn begin_attempt(&mut self) {
+        let before = self.word.clone().zip(self.final_status_at).map(|(word, read_at)| FinalStatus {
+            word,
+            message: self.message.clone(),
+            failure: self.failure.clone(),
+            read_at,
+        });
+        self.begin_run();
+        self.before = before;
+    }
+
+    /// Takes over the final status that the attempt before has read, if this one ran by then and has read nothing: an attempt that is
+    /// queued ahead does not run after a final status, so it has written that itself.
+    pub(crate) fn claim_final_status(&mut self, started_at: Option<Timestamp>) {
+        let read_since = |before: &FinalStatus| started_at.is_some_and(|at| at <= before.read_at);
+        if let Some(before) = self.before.take_if(|before| read_since(before)).filter(|_| self.word.is_none())
+        {
+            (self.word, self.final_status_at) = (Some(before.word), Some(before.read_at));
+            (self.message, self.failure) = (before.message, before.failure);
+        }
     }
 
     /// Returns to the run before, since the current one never began. `before` is that run's progress. Stored events stay.

@@ -218,6 +218,9 @@ fn conclude_run(
 
     let read = Box::new(run.clone());
     absorb_rest(run, task, found.status, now);
+    if task.prequeue {
+        run.progress.claim_final_status(run.started_at);
+    }
     if was_never_read(run, task, found.markers) {
         run.begin_again();
     }

@@ -23,6 +23,8 @@ pub(crate) struct Task<'a> {
     /// Its idle policy.
     pub(crate) idle_policy: Option<&'a IdlePolicy>,
     pub(crate) is_of_array: bool,
+    /// Whether its next attempts are queued ahead.
+    pub(crate) prequeue: bool,
     /// Its progress file.
     pub(crate) progress: Option<&'a ProgressFile>,
 }
@@ -37,6 +39,7 @@ impl<'a> Task<'a> {
             timeout_minutes: job.spec.timeout_minutes,
             idle_policy: job.spec.idle_policy.as_ref(),
             is_of_array: job.spec.array.is_some(),
+            prequeue: job.spec.restart.prequeue,
             progress: job.spec.progress.as_ref(),
         })
     }

@@ -2,9 +2,10 @@ use test_case::test_case;
 
 use super::{
     restarts::{ended, policy},
-    *,
+    runs, *,
 };
 use crate::{
+    fixtures::absorb,
     image::{ImageRef, LaunchImage},
     request::restart::Restart,
 };
@@ -137,4 +138,30 @@ fn the_images_of_an_attempt_that_was_queued_ahead_are_decided() {
     job.attempt.as_mut().unwrap().images = vec![image.clone()];
     assert_eq!(job.images_ahead(), Some(&[image][..]));
     assert_eq!(job.closing_ahead().images_ahead(), None);
+}
+
+/// The end of an attempt that was queued ahead and exited with 0, so many seconds after the attempt before had read FAILURE.
+fn ended_ahead(starts_after: i64) -> Status {
+    let case = Case { tao: false, state: Some(SlurmState::Timeout), code: None, ..Case::default() };
+    let mut job = case.job();
+    job.spec.restart = queued_ahead();
+    absorb(&mut job, &[runs::of_run(0, "{\"status\":\"FAILURE\",\"message\":\"no data\"}\n")], T0);
+    let mut job = job.in_attempt_ahead(T0).unwrap();
+    job.attempt.as_mut().unwrap().slurm_id = SlurmJobId::new(8);
+    job.phase = Phase::Finishing;
+    job.run.state = Some(SlurmState::Completed);
+    job.run.exit = Some(ExitCode { code: 0, signal: 0 });
+    job.run.started_at = Some(T0 + TimeDelta::seconds(starts_after));
+    let markers = Markers::default();
+    let found = Findings { markers: &markers, ..NOTHING };
+    match conclude(&job, &found, &Graces::default(), T0 + TimeDelta::minutes(9)) {
+        Ending::Ended(job) => job.status,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn what_an_attempt_says_while_the_service_is_away_is_its_own_although_the_one_before_has_read_it() {
+    assert_eq!(ended_ahead(-30), Status::Error);
+    assert_eq!(ended_ahead(30), Status::Done, "the attempt before has said it");
 }

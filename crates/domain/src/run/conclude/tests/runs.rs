@@ -7,7 +7,7 @@ use super::*;
 use crate::fixtures::absorb;
 
 /// A status file, as it is after a run that began after so many requeues.
-fn of_run(restart: u32, text: &str) -> StatusChunk {
+pub(super) fn of_run(restart: u32, text: &str) -> StatusChunk {
     StatusChunk {
         key: String::new(),
         path: "/lustre/r/status.json".parse().unwrap(),
