@@ -4,7 +4,7 @@
 //! a poll's observation becomes the job's next state (`run`). Nothing here reads a clock, a socket or a file: time, ids
 //! and evidence are arguments.
 //!
-//! A room uses only the rooms before it: image, cluster, request, progress, usage, job, run, launch, conversion.
+//! A room uses only the rooms before it: image, cluster, request, progress, job, run, launch, conversion.
 
 #![deny(clippy::wildcard_enum_match_arm)]
 
@@ -19,7 +19,6 @@ mod launch;
 mod progress;
 mod request;
 mod run;
-mod usage;
 mod violation;
 
 pub use clock::{Clock, Ids, ServerClock, Timestamp, comes_round};
@@ -66,6 +65,7 @@ pub use progress::{
     status_file::{StatusLine, StatusWord, read_lines},
     status_files::{StatusEvent, StatusEventKind, StatusFiles},
     summary::Progress,
+    usage::{Bucket, Held, Usage, mean_of, notes},
 };
 pub use request::{
     array::{ArrayRequest, ArrayTasks, DEFAULT_MAX_ARRAY_SIZE, JobArray, value_text},
@@ -115,5 +115,4 @@ pub use run::{
     submission::{Lookup, SubmitOutcome, after_lookup, after_submit},
     tasks::{EndedRun, TaskEnding, TaskTemplate, share_failed_launch, waits_only},
 };
-pub use usage::{Bucket, Held, Usage, mean_of, notes};
 pub use violation::{Violation, pointer};

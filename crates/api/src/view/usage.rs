@@ -30,7 +30,7 @@ pub(crate) struct MeasuredView {
     /// When the measurement began (RFC 3339), by the clock of its first node.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub from: Option<Timestamp>,
-    /// When it was told last.
+    /// The time of the newest figures.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub until: Option<Timestamp>,
     /// The mean utilization of all GPUs in percent; null without GPUs.
@@ -76,7 +76,7 @@ pub(crate) struct NodeView {
 /// The utilization of all GPUs over time. Both lists have the same length.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct UtilizationView {
-    /// The end of each part of the time (RFC 3339). Parts in which nobody looked are left out.
+    /// The end of each part of the time (RFC 3339). Parts without a sample are left out.
     #[schema(value_type = Vec<String>)]
     pub times: Vec<Timestamp>,
     /// The mean of each part, in percent.

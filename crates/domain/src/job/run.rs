@@ -13,8 +13,7 @@ use crate::{
         results::TaskResult,
         status::{Phase, Source},
     },
-    progress::{status_files::StatusFiles, summary::Progress},
-    usage::Usage,
+    progress::{status_files::StatusFiles, summary::Progress, usage::Usage},
 };
 
 /// One task in one attempt. A run that no poll has seen is the default value, and takes no row in the database.

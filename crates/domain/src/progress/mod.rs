@@ -6,3 +6,4 @@ pub(crate) mod series;
 pub(crate) mod status_file;
 pub(crate) mod status_files;
 pub(crate) mod summary;
+pub(crate) mod usage;

@@ -14,6 +14,7 @@ use crate::{
         status::{Phase, Source, Status},
         stored::{DesiredState, Job},
     },
+    progress::usage::Usage,
     run::{
         activity,
         evidence::{Observation, is_of_this_end},
@@ -26,7 +27,6 @@ use crate::{
         status_lines::absorb_status,
         task::Task,
     },
-    usage::Usage,
 };
 
 use launches::reclassified;

@@ -49,7 +49,7 @@ pub struct GpuUse {
 }
 
 impl UsageMarker {
-    /// The bytes of it that count: 512 GPUs, of which the batch script tells no more, and their nodes.
+    /// The bytes of it that count. The batch script tells of at most 512 GPUs and their nodes.
     pub const MOST_BYTES: usize = 24 * 1024;
 
     /// `JOB RESTART TIME BEGAN`, and for each node ` NAME CPU MEMORY GPU…;`. An entry without its semicolon was cut.

@@ -3,7 +3,7 @@ use remote::{GpuUse, NodeUse, UsageMarker};
 use slurm::SlurmState;
 
 use super::*;
-use crate::{fixtures::submitted_job, job::stored::Job, usage::Usage};
+use crate::{fixtures::submitted_job, job::stored::Job, progress::usage::Usage};
 
 const MINUTES: u32 = 15;
 

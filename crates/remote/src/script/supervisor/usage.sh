@@ -18,7 +18,7 @@ _tao_use_of_node() {
   fi
 }
 # Prints what the job uses of this node, every so many ($1) seconds: `node NODE CPU-SECONDS MIB`, and for each of its GPUs
-# `gpu NODE INDEX PERCENT USED-MIB ALL-MIB`. Ends when nobody reads any more.
+# `gpu NODE INDEX PERCENT USED-MIB ALL-MIB`. Ends when its lines are not read any more.
 _tao_sample() {
   local node=${SLURMD_NODENAME:-$(hostname)} gpu=()
   trap '' USR1 USR2

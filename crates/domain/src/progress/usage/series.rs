@@ -16,7 +16,7 @@ pub struct Series {
     pub buckets: Vec<Bucket>,
 }
 
-/// The samples of all GPUs within a bucket; none if nobody looked.
+/// The samples of all GPUs within a bucket; none if the GPUs were not looked at.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bucket {
     pub samples: u64,
