@@ -12,11 +12,12 @@ use super::{
 use crate::kept_clusters::with_keys;
 
 /// What is read but is no page.
-const NO_PAGES: [&str; 6] = [
+const NO_PAGES: [&str; 7] = [
     "/ui/assets/{hash}/{name}",
     "/ui/wake",
     "/ui/jobs/{id}/logs/follow",
     "/ui/jobs/{id}/logs/file",
+    "/ui/jobs/{id}/usage",
     "/ui/jobs/{id}/charts",
     "/ui/usage/charts",
 ];
