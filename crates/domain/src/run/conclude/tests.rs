@@ -12,6 +12,7 @@ use crate::{
 };
 
 mod ahead;
+mod canceled;
 mod failures;
 mod image_files;
 mod launches;
