@@ -13,7 +13,7 @@ use slurm::SlurmJobId;
 use crate::{
     auth::Caller,
     http::extract::no_such_job,
-    problem::Problem,
+    problem::{Kind, Problem},
     state::{App, Pulses},
     view::{Freshness, JobSummary, JobView, StatusView, Surroundings, is_watched},
 };
@@ -37,6 +37,18 @@ pub(crate) mod validate;
 pub(crate) mod wait;
 
 pub(crate) use create::store;
+
+/// The number of the newest attempt; 0 before the first. A number that is asked for must not be greater.
+fn newest_attempt(job: &Job, asked: Option<u32>) -> Result<u32, Problem> {
+    let newest = job.attempt.as_ref().map_or(0, |attempt| attempt.no.get());
+    match asked.filter(|number| *number > newest) {
+        None => Ok(newest),
+        Some(number) => {
+            let detail = format!("Attempt {number} does not exist; the newest is {newest}.");
+            Err(Problem::new(Kind::AttemptNotFound, detail))
+        }
+    }
+}
 
 /// A job that the caller may see. Other jobs get the same answer as jobs that do not exist.
 pub(crate) async fn find(app: &App, caller: &Caller, id: JobId) -> Result<Arc<Job>, Problem> {

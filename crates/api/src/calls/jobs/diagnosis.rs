@@ -54,11 +54,7 @@ pub(crate) async fn get_job_diagnosis(
     if let Some(task) = query.task.filter(|task| !job.spec.tasks().contains(*task)) {
         return Err(no_such_task(&job, task));
     }
-    let newest = job.attempt.as_ref().map_or(0, |attempt| attempt.no.get());
-    if let Some(number) = query.attempt.filter(|number| *number > newest) {
-        let detail = format!("Attempt {number} does not exist; the newest is {newest}.");
-        return Err(Problem::new(Kind::AttemptNotFound, detail));
-    }
+    let newest = super::newest_attempt(&job, query.attempt)?;
     let run = app.store.run_failure(job.id, query.attempt, query.task).await?;
     if let Some(found) = run
         && let Some(failure) = found.failure

@@ -9,7 +9,7 @@ use utoipa::IntoParams;
 use super::tasks::{LAST_TASK, no_such_task};
 use crate::{
     http::extract::{Call, FromQuery, JobInPath, Parameters},
-    problem::{Kind, Problem, problems},
+    problem::{Problem, problems},
     view::{MetricSeriesView, MetricsView},
 };
 
@@ -76,11 +76,7 @@ pub(crate) async fn get_job_metrics(
 ) -> Result<Json<MetricsView>, Problem> {
     let job = super::find(&app, &caller, id).await?;
     let task = task_of(&job, query.task)?;
-    let newest = job.attempt.as_ref().map_or(0, |attempt| attempt.no.get());
-    if let Some(number) = query.attempt.filter(|number| *number > newest) {
-        let detail = format!("Attempt {number} does not exist; the newest is {newest}.");
-        return Err(Problem::new(Kind::AttemptNotFound, detail));
-    }
+    super::newest_attempt(&job, query.attempt)?;
     let most = usize::try_from(query.max_points).unwrap_or(usize::MAX);
     let mut collector = MetricCollector::new(query.key, most);
     let of_array = job.array.is_some().then_some(task);

@@ -156,11 +156,7 @@ pub(crate) async fn get_job_script(
     Call(app, caller, JobInPath(id), which): Call<JobInPath, Which>,
 ) -> Result<Response, Problem> {
     let job = super::find(&app, &caller, id).await?;
-    let newest = job.attempt.as_ref().map_or(0, |attempt| attempt.no.get());
-    if let Some(number) = which.attempt.filter(|number| *number > newest) {
-        let detail = format!("Attempt {number} does not exist; the newest is {newest}.");
-        return Err(Problem::new(Kind::AttemptNotFound, detail));
-    }
+    super::newest_attempt(&job, which.attempt)?;
     let Some(script) = app.store.script(job.id, which.attempt).await? else {
         let detail = "The job has not been submitted to Slurm yet, so it has no script.";
         return Err(Problem::new(Kind::NoScriptYet, detail));

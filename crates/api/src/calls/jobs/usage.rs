@@ -7,7 +7,7 @@ use utoipa::IntoParams;
 use super::{metrics::task_of, tasks::LAST_TASK};
 use crate::{
     http::extract::{Call, FromQuery, JobInPath, Parameters},
-    problem::{Kind, Problem, problems},
+    problem::{Problem, problems},
     view::{MeasuredView, UsageView},
 };
 
@@ -52,11 +52,7 @@ pub(crate) async fn get_job_usage(
 ) -> Result<Json<UsageView>, Problem> {
     let job = super::find(&app, &caller, id).await?;
     let task = task_of(&job, query.task)?;
-    let newest = job.attempt.as_ref().map_or(0, |attempt| attempt.no.get());
-    if let Some(number) = query.attempt.filter(|number| *number > newest) {
-        let detail = format!("Attempt {number} does not exist; the newest is {newest}.");
-        return Err(Problem::new(Kind::AttemptNotFound, detail));
-    }
+    super::newest_attempt(&job, query.attempt)?;
     let measured = app.store.usage(id, task, query.attempt).await?;
     let accounted = app.store.job_account(id, query.attempt).await?;
     let resources = &job.spec.resources;
