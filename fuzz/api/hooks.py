@@ -169,7 +169,7 @@ def is_beyond(error):
         where = "/" + where.split("/", 3)[3]
     if code in ("required", "unknown_field"):
         return where == "" or where.startswith(NEEDED)
-    # Copies of services count as programs.
-    if (where, code) == ("/services", "too_many"):
+    # Steps, services and their copies are limited together.
+    if where in ("/steps", "/services") and code == "too_many":
         return True
     return code in BEYOND_SCHEMAS or code in ("invalid", "out_of_range") and where.startswith(BEYOND_PATTERNS)

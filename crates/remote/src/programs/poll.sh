@@ -13,22 +13,26 @@
 # The signs of life of jobs: one find for all of them, reduced to sums.
 
 # Prints for each job the number of its files, their bytes, and when the newest was written; nothing for a job whose
-# directories could not be searched to the end. $1: file of lines "index TAB directory", several for a job.
+# directories could not be searched to the end. The marker `usage` is left out: its script rewrites it, whatever the job does.
+# $1: file of lines "index TAB directory", several for a job, with "TAB state" after its state directory.
 say_signs_of_life() {
   # shellcheck disable=SC2016
   search "$1" 20 'set -o pipefail
-    find "$@" -type f -printf "%H\t%s\t%T@\n" | awk -F"\t" "
-      { files[\$1]++; bytes[\$1] += \$2; if (\$3 + 0 > newest[\$1]) newest[\$1] = \$3 + 0 }
+    find "$@" -type f -printf "%H\t%s\t%T@\t%P\n" | awk -F"\t" "
+      { d = \$1 (\$4 ~ /^([.]usage[.][^\/]*|usage)\$/ ? \"\tusage\" : \"\") }
+      { files[d]++; bytes[d] += \$2; if (\$3 + 0 > newest[d]) newest[d] = \$3 + 0 }
       END { for (d in files) printf \"%d\t%.0f\t%.0f\t%s\n\", files[d], bytes[d], newest[d] * 1000000, d }"'
   awk -F'\t' '
     pass == 1 { unsearched[$1]; next }
-    pass == 2 { files[$4] = $1; bytes[$4] = $2; newest[$4] = $3; next }
-    {
-      jobs[$1]
-      f[$1] += files[$2]
-      b[$1] += bytes[$2]
-      if (newest[$2] + 0 > n[$1]) n[$1] = newest[$2] + 0
+    pass == 2 { files[$4, $5] = $1; bytes[$4, $5] = $2; newest[$4, $5] = $3; next }
+    function add(job, group) {
+      jobs[job]
+      f[job] += files[group]
+      b[job] += bytes[group]
+      if (newest[group] + 0 > n[job]) n[job] = newest[group] + 0
     }
+    { add($1, $2 SUBSEP) }
+    $3 != "state" { add($1, $2 SUBSEP "usage") }
     END { for (j in jobs) if (!(j in unsearched)) printf "ALIVE %s %d %.0f %.0f\n", j, f[j], b[j], n[j] }' \
     pass=1 "$tmp/unsearched" pass=2 "$tmp/found" pass=3 "$1" >"$tmp/signs" || lost
   say_file "$tmp/signs"
@@ -159,7 +163,7 @@ if ((answered)); then
       if (found !~ /^(PENDING|CONFIGURING|REQUEUED|REQUEUE_HOLD|REQUEUE_FED|RESV_DEL_HOLD|SPECIAL_EXIT|POWER_UP_NODE)$/)
         print $1 "\t" $4 "\t" $5 "\t" backlog > (tmp "/want")
       if ($6 != "-" && found == "RUNNING")
-        print $1 "\t" $4 "\n" $1 "\t" $5 "\n" $1 "\t" $6 > (tmp "/alive")
+        print $1 "\t" $4 "\n" $1 "\t" $5 "\tstate\n" $1 "\t" $6 > (tmp "/alive")
       if ($8 != "-" && found == "RUNNING") print $1 "\t" $5 > (tmp "/serving")
       if ($9 != "-" && found == "RUNNING") print $1 "\t" $9 "\t" $5 "/started" > (tmp "/measured")
       if ($10 != "-" && found == "RUNNING") print $1 "\t" $5 "\t-\t" $10 > (tmp "/used")

@@ -34,6 +34,22 @@ fn everything_that_a_job_has_written_is_counted_and_each_byte_changes_it() {
 }
 
 #[test]
+fn what_the_script_writes_of_the_use_of_its_nodes_is_no_sign_of_life() {
+    let site = Site::new();
+    site.write("queue", row(7, "RUNNING"));
+    site.write("state/7/started", "1");
+    let before = signs(&site, asked(&site, 7)).unwrap();
+    site.write("state/7/usage", "1 2 3");
+    site.write("state/7/.usage.41", "1 2");
+    assert_eq!(signs(&site, asked(&site, 7)).unwrap(), before);
+    for (number, name) in [(1, "results/7/usage"), (2, "logs/7/usage"), (3, "state/7/deep/usage")] {
+        site.write(name, "1");
+        let signs = signs(&site, asked(&site, 7)).unwrap();
+        assert_eq!(signs.files, before.files + number, "{name}, which its program wrote");
+    }
+}
+
+#[test]
 fn only_running_jobs_that_were_asked_about_are_counted() {
     let site = Site::new();
     site.write("queue", row(7, "RUNNING") + &row(8, "PENDING") + &row(9, "RUNNING"));
