@@ -61,7 +61,7 @@ openapi: ## Write openapi/openapi.json from the code
 pictures: ## Write docs/pictures, with the sandbox and Chromium
 	@ci/setup --test
 	@deploy/sandbox/sandbox up
-	@set -a && . $${SANDBOX_DIR:-$$PWD/.sandbox}/env && set +a && SQLX_OFFLINE=true cargo nextest run --locked -p tao-slurm --run-ignored only -E 'test(the_pictures_of_the_documentation)'
+	@set -a && . $${SANDBOX_DIR:-$$PWD/.sandbox}/env && set +a && SQLX_OFFLINE=true PICTURES=docs/pictures cargo nextest run --locked -p tao-slurm -E 'test(the_pictures_of_the_documentation)'
 
 config-example: ## Write deploy/config.example.toml from the code
 	@cargo run --quiet --locked -- check-config --example > deploy/config.example.toml.new && mv deploy/config.example.toml.new deploy/config.example.toml

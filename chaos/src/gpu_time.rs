@@ -17,8 +17,8 @@ use crate::{
     service::Service,
 };
 
-/// Longer than the service takes to read what the last job held.
-const PATIENCE: Duration = Duration::from_mins(5);
+/// Longer than the service takes to read what the last job held, and what accounting corrected of it.
+const PATIENCE: Duration = Duration::from_mins(7);
 
 /// Waits until the GPU seconds in `GET /stats` equal those of sacct; the finding if they do not.
 ///

@@ -11,8 +11,10 @@ use crate::{Result, cluster_runtime::Runtime, link::cluster_link::ClusterLink, w
 const AT_ONCE: u32 = 200;
 /// Longer than the command can take: after this, another worker asks about the jobs of one that died.
 const PATIENCE: Duration = Duration::from_mins(2);
-/// When a job that is over is asked about once more: accounting may have told its last run too late.
-const ONCE_MORE: Duration = Duration::from_hours(1);
+/// When a job that is over is asked about again: accounting may lag, or correct what it told.
+const SOON: Duration = Duration::from_mins(5);
+/// When it is asked about for the last time, after the first question.
+const LATE: Duration = Duration::from_hours(1);
 
 impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
     /// Asks accounting about Slurm jobs that have ended. Returns about how many it answered.
@@ -30,7 +32,7 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             tracing::debug!(cluster.name = %cluster, %error, "accounting did not tell what jobs held");
             vec![Accounted::default(); question.jobs.len()]
         });
-        self.store.record_allocations(cluster, &question.jobs, &told, ONCE_MORE).await?;
+        self.store.record_allocations(cluster, &question.jobs, &told, SOON, LATE).await?;
         Ok(asked)
     }
 }

@@ -27,14 +27,15 @@ pub trait AllocationRecords {
         patience: Duration,
     ) -> impl Call<Vec<(SlurmJobId, AttemptKey)>>;
 
-    /// Stores what accounting told of these jobs, in their order. A job is asked about once more after `again` when it is over, and else
-    /// after a time that grows. After a week it is given up.
+    /// Stores what accounting told of these jobs, in their order. A job that is over is asked about again `soon`, and once more when the
+    /// first question is `late` ago; any other after a time that grows. After a week it is given up.
     fn record_allocations(
         &self,
         cluster: &ClusterName,
         jobs: &[(SlurmJobId, AttemptKey)],
         told: &[Accounted],
-        again: Duration,
+        soon: Duration,
+        late: Duration,
     ) -> impl Call<()>;
 }
 
@@ -80,7 +81,8 @@ impl AllocationRecords for Store {
         cluster: &ClusterName,
         jobs: &[(SlurmJobId, AttemptKey)],
         told: &[Accounted],
-        again: Duration,
+        soon: Duration,
+        late: Duration,
     ) -> Result<()> {
         let told = || jobs.iter().map(|(_, key)| &key.name).zip(told);
         let rows: Vec<Value> = told().flat_map(|(name, told)| rows(name, told)).collect();
@@ -92,7 +94,10 @@ impl AllocationRecords for Store {
              with told as (
                  select * from unnest($3::text[], $6::bigint[], $4::bool[]) as t(token, slurm_job_id, over)
              ), known as (
-                 select u.*, t.over from unaccounted u join told t using (token, slurm_job_id) where u.cluster = $1 for update of u
+                 select u.*, t.over, now() - u.asked_since as since,
+                        t.over and u.found and u.asked_since <= now() - $7 * interval '1 millisecond'
+                        or u.asked_since < now() - interval '7 days' as settled
+                 from unaccounted u join told t using (token, slurm_job_id) where u.cluster = $1 for update of u
              ), stored as (
                  insert into allocations (cluster, slurm_job_id, started_at, elapsed, job_id, attempt, owner, labels, partition, state,
                                           gpus, cpus, nodes, cpu_seconds)
@@ -108,20 +113,23 @@ impl AllocationRecords for Store {
                      nodes = excluded.nodes, partition = excluded.partition, cpu_seconds = excluded.cpu_seconds
              ), settled as (
                  delete from unaccounted u using known k
-                 where (u.token, u.slurm_job_id) = (k.token, k.slurm_job_id) and (k.over and k.found or k.asked_since < now() - interval '7 days')
+                 where (u.token, u.slurm_job_id) = (k.token, k.slurm_job_id) and k.settled
              )
              update unaccounted u
              set found = k.over,
-                 ask_at = now() + case when k.over then $5 * interval '1 millisecond'
-                                       else least(greatest(now() - k.asked_since, interval '15 seconds'), interval '1 hour') end
+                 ask_at = now() + case when k.over and k.found
+                                           then greatest($7 * interval '1 millisecond' - k.since, $5 * interval '1 millisecond')
+                                       when k.over then $5 * interval '1 millisecond'
+                                       else least(greatest(k.since, interval '15 seconds'), interval '1 hour') end
              from known k
-             where (u.token, u.slurm_job_id) = (k.token, k.slurm_job_id) and not (k.over and k.found or k.asked_since < now() - interval '7 days')",
+             where (u.token, u.slurm_job_id) = (k.token, k.slurm_job_id) and k.settled is not true",
             cluster.as_str(),
             to_json("allocations", &rows)?,
             &names,
             &over,
-            millis(again),
+            millis(soon),
             &ids,
+            millis(late),
         ))
         .await
     }

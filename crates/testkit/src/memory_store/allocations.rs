@@ -97,7 +97,8 @@ impl AllocationRecords for MemoryStore {
         _: &ClusterName,
         jobs: &[(SlurmJobId, AttemptKey)],
         told: &[Accounted],
-        again: Duration,
+        soon: Duration,
+        late: Duration,
     ) -> Result<(), StoreError> {
         let now = self.now();
         let mut tables = self.tables();
@@ -109,11 +110,15 @@ impl AllocationRecords for MemoryStore {
             }
             let Some(row) = tables.accounts.get_mut(&(key.name.clone(), *id)) else { continue };
             let over = told.is_over();
-            row.settled |= over && row.found_at.is_some();
+            let since = (now - row.asked_since.unwrap_or(now)).to_std().unwrap_or_default();
+            row.settled |= over && row.found_at.is_some() && since >= late;
+            let wait = match row.found_at {
+                Some(_) if over => late.saturating_sub(since).max(soon),
+                None if over => soon,
+                _ => since.clamp(Duration::from_secs(15), Duration::from_hours(1)),
+            };
+            row.ask_at = after(now, wait);
             row.found_at = over.then_some(now);
-            let since = now - row.asked_since.unwrap_or(now);
-            let wait = since.clamp(TimeDelta::seconds(15), TimeDelta::hours(1));
-            row.ask_at = if over { after(now, again) } else { now + wait };
         }
         Ok(())
     }

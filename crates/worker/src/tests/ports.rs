@@ -270,9 +270,12 @@ impl<S: WorkStore, G: Gate> AllocationRecords for GatedStore<S, G> {
         cluster: &ClusterName,
         jobs: &[(SlurmJobId, AttemptKey)],
         told: &[Accounted],
-        again: Duration,
+        soon: Duration,
+        late: Duration,
     ) -> Result<(), StoreError> {
-        self.gate.pass("record_allocations", self.store.record_allocations(cluster, jobs, told, again)).await
+        self.gate
+            .pass("record_allocations", self.store.record_allocations(cluster, jobs, told, soon, late))
+            .await
     }
 }
 

@@ -1,7 +1,7 @@
 use chrono::DateTime;
 use domain::{Phase, Secrets, Timestamp, Transition};
 use slurm::{Allocation, SlurmState};
-use sqlx::PgPool;
+use sqlx::{AssertSqlSafe, PgPool, SqlSafeStr};
 use testkit::command_job;
 use uuid::Uuid;
 
@@ -9,6 +9,7 @@ use super::*;
 use crate::{DueJobs as _, Inserted, Lane, LeaseTerms, NewJob, Sealer, StepRecords as _};
 
 const T0: Timestamp = DateTime::UNIX_EPOCH;
+const SOON: Duration = Duration::from_mins(5);
 const LATER: Duration = Duration::from_hours(1);
 
 fn dgx() -> ClusterName {
@@ -31,7 +32,7 @@ async fn with_a_job(pool: &PgPool) -> Store {
     store
 }
 
-async fn run(pool: &PgPool, statement: &'static str) {
+async fn run(pool: &PgPool, statement: impl SqlSafeStr) {
     sqlx::raw_sql(statement).execute(pool).await.unwrap();
 }
 
@@ -78,20 +79,19 @@ async fn a_slurm_job_is_asked_about_when_its_attempt_is_concluded_until_all_is_k
     let first = allocation(key, SlurmState::NodeFail, 1_700_000_000, 30);
     let running = allocation(key, SlurmState::Running, 1_700_000_100, 5);
     let told = Accounted { runs: vec![first.clone(), running], cut: false };
-    store.record_allocations(&dgx(), &jobs, &[told], LATER).await.unwrap();
+    store.record_allocations(&dgx(), &jobs, &[told], SOON, LATER).await.unwrap();
     assert_eq!(stored(&pool).await, [(7, 30, 2)]);
 
-    // Once more with all, and once more after that.
+    // With all: soon once more, and once more an hour after the first question.
     let second = allocation(key, SlurmState::Completed, 1_700_000_100, 61);
     let told = Accounted { runs: vec![first, second], cut: false };
-    for asked in [1, 0] {
-        run(&pool, SOON_AGAIN).await;
+    for (since, again) in [("1 minute", Some(5)), ("6 minutes", Some(54)), ("61 minutes", None)] {
+        run(&pool, AssertSqlSafe(format!("{SOON_AGAIN}, asked_since = now() - interval '{since}'"))).await;
         assert_eq!(due(&store).await.len(), 1);
-        store.record_allocations(&dgx(), &jobs, std::slice::from_ref(&told), LATER).await.unwrap();
+        store.record_allocations(&dgx(), &jobs, std::slice::from_ref(&told), SOON, LATER).await.unwrap();
         assert_eq!(stored(&pool).await, [(7, 30, 2), (7, 61, 2)]);
-        let left: i64 =
-            sqlx::query_scalar("select count(*) from unaccounted").fetch_one(&pool).await.unwrap();
-        assert_eq!(left, asked);
+        let wait = "select round(extract(epoch from ask_at - now()) / 60)::int from unaccounted";
+        assert_eq!(sqlx::query_scalar(wait).fetch_optional(&pool).await.unwrap(), again, "{since}");
     }
 }
 
@@ -103,7 +103,7 @@ async fn what_a_deleted_job_held_is_still_asked_for(pool: PgPool) {
     let told =
         Accounted { runs: vec![allocation(&jobs[0].1, SlurmState::Failed, 1_700_000_000, 9)], cut: false };
     run(&pool, "update unaccounted set owner = 'ann'").await;
-    store.record_allocations(&dgx(), &jobs, &[told], LATER).await.unwrap();
+    store.record_allocations(&dgx(), &jobs, &[told], SOON, LATER).await.unwrap();
     assert_eq!(stored(&pool).await, [(7, 9, 2)]);
 }
 
@@ -113,11 +113,11 @@ async fn a_job_that_accounting_does_not_know_is_given_up_after_a_week(pool: PgPo
     run(&pool, CONCLUDED).await;
     let jobs = due(&store).await;
     let nothing = [Accounted::default()];
-    store.record_allocations(&dgx(), &jobs, &nothing, LATER).await.unwrap();
+    store.record_allocations(&dgx(), &jobs, &nothing, SOON, LATER).await.unwrap();
     run(&pool, SOON_AGAIN).await;
     assert_eq!(due(&store).await, jobs);
     run(&pool, "update unaccounted set asked_since = now() - interval '8 days'").await;
-    store.record_allocations(&dgx(), &jobs, &nothing, LATER).await.unwrap();
+    store.record_allocations(&dgx(), &jobs, &nothing, SOON, LATER).await.unwrap();
     run(&pool, SOON_AGAIN).await;
     assert_eq!(due(&store).await, []);
 }
@@ -137,11 +137,12 @@ async fn both_slurm_jobs_of_an_attempt_are_asked_about(pool: PgPool) {
     let second = Allocation { id: jobs[1].0, elapsed: 61, start: Some(1_700_000_100), ..first.clone() };
     let told = Accounted { runs: vec![first, second], cut: false };
     for left in [2, 0] {
-        store.record_allocations(&dgx(), &jobs, &[told.clone(), told.clone()], LATER).await.unwrap();
+        store.record_allocations(&dgx(), &jobs, &[told.clone(), told.clone()], SOON, LATER).await.unwrap();
         assert_eq!(stored(&pool).await, [(7, 1, 2), (8, 61, 2)]);
         let asked: i64 =
             sqlx::query_scalar("select count(*) from unaccounted").fetch_one(&pool).await.unwrap();
         assert_eq!(asked, left);
+        run(&pool, "update unaccounted set asked_since = now() - interval '1 hour'").await;
     }
 }
 
