@@ -35,6 +35,10 @@ pub(crate) fn template(bench: &Bench, service: &Service<'_>) -> anyhow::Result<S
 /// has another label.
 pub(crate) fn fill(service: &mut Service<'_>, template: &str, from: u64, to: u64) -> anyhow::Result<()> {
     service.stop()?;
+    let columns = service.sql(
+        "select string_agg(quote_ident(column_name), ', ') from information_schema.columns
+         where table_name = 'jobs' and is_generated = 'NEVER'",
+    )?;
     let last = to.checked_sub(1).context("the range is empty")?;
     let copies = format!(
         "select g, ('01900000-0000-7000-8000-' || lpad(to_hex(g), 12, '0'))::uuid as id, \
@@ -46,11 +50,11 @@ pub(crate) fn fill(service: &mut Service<'_>, template: &str, from: u64, to: u64
          alter table slurm_metadata disable trigger user;
          alter table runs disable trigger user;
          alter table job_events disable trigger user;
-         insert into jobs select r.* from jobs t, ({copies}) c, lateral jsonb_populate_record(t, jsonb_build_object(
+         insert into jobs ({columns}) select {columns} from (select r.* from jobs t, ({copies}) c, lateral jsonb_populate_record(t, jsonb_build_object(
              'id', c.id, 'created_at', c.at, 'last_modified', c.at, 'finished_at', c.at,
              'status', case when c.g % 100 = 0 then 'Error' else t.status end,
              'labels', case when c.g % 100 = 1 then '{{\"team\": \"audio\"}}'::jsonb else t.labels end)) r
-         where t.id = '{template}';
+         where t.id = '{template}') copy;
          insert into slurm_metadata select r.* from slurm_metadata t, ({copies}) c, lateral jsonb_populate_record(t,
              jsonb_build_object('job_id', c.id, 'token', 'tao-job-' || c.id, 'slurm_job_id', 1000000 + c.g)) r
          where t.job_id = '{template}';

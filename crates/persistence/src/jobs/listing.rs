@@ -3,6 +3,7 @@
 use domain::{ClusterName, Job, JobId, Owner, Status, Timestamp};
 use serde_json::{Map, Value};
 use strum::{Display, EnumString};
+use uuid::Uuid;
 
 use crate::{
     error::Result,
@@ -87,21 +88,21 @@ struct Texts {
     clusters: Vec<String>,
     owners: Vec<String>,
     labels: Value,
-    /// A pattern for parts, and one for the beginning of an id.
-    parts: Option<String>,
-    id: Option<String>,
+    /// A pattern for what the job says of itself.
+    part: Option<String>,
+    /// The first and the last id that begin with the text.
+    ids: Option<(Uuid, Uuid)>,
 }
 
 impl Texts {
     fn of(filter: &JobFilter) -> Self {
-        let escaped = filter.text.as_ref().map(|text| escape(text));
         Self {
             statuses: filter.statuses.iter().map(ToString::to_string).collect(),
             clusters: filter.clusters.iter().map(ToString::to_string).collect(),
             owners: filter.owners.iter().map(ToString::to_string).collect(),
             labels: contained_labels(&filter.labels),
-            parts: escaped.as_ref().map(|text| format!("%{text}%")),
-            id: escaped.map(|text| format!("{}%", text.to_lowercase())),
+            part: filter.text.as_ref().map(|text| format!("%{}%", escape(text))),
+            ids: filter.text.as_ref().and_then(|text| ids_from(text)),
         }
     }
 }
@@ -122,8 +123,7 @@ macro_rules! page {
                and ($7::text is null or j.network_arch = $7)
                and ($8::text is null or j.action = $8)
                and ($9::jsonb = '{}' or j.labels @> $9)
-               and ($10::text is null or j.name ilike $10 or j.id::text like $11
-                    or exists (select from jsonb_each_text(j.labels) l where l.key || ':' || l.value ilike $10))
+               and ($10::text is null or j.searched like lower($10) or j.id between $11 and $18)
                and j.desired_state <> 'delete'
                and ($12::timestamptz is null or j.created_at > $12)
                and ($13::timestamptz is null or j.created_at < $13)
@@ -140,8 +140,8 @@ macro_rules! page {
             $filter.network_arch.as_deref(),
             $filter.action.as_deref(),
             texts.labels,
-            texts.parts,
-            texts.id,
+            texts.part,
+            texts.ids.map(|(first, _)| first),
             $filter.created_after,
             $filter.created_before,
             $filter.conversions,
@@ -149,6 +149,7 @@ macro_rules! page {
             after_id,
             // One more than the page shows: its presence means that there is another page.
             i64::from($filter.limit) + 1,
+            texts.ids.map(|(_, last)| last),
         )
         .fetch_all(&$store.pool)
         .await?
@@ -201,8 +202,7 @@ impl Store {
                      and ($7::text is null or j.network_arch = $7)
                      and ($8::text is null or j.action = $8)
                      and ($9::jsonb = '{}' or j.labels @> $9)
-                     and ($10::text is null or j.name ilike $10 or j.id::text like $11
-                          or exists (select from jsonb_each_text(j.labels) l where l.key || ':' || l.value ilike $10))
+                     and ($10::text is null or j.searched like lower($10) or j.id between $11 and $15)
                      and j.desired_state <> 'delete'
                      and ($12::timestamptz is null or j.created_at > $12)
                      and ($13::timestamptz is null or j.created_at < $13)
@@ -244,11 +244,12 @@ impl Store {
             filter.network_arch.as_deref(),
             filter.action.as_deref(),
             texts.labels,
-            texts.parts,
-            texts.id,
+            texts.part,
+            texts.ids.map(|(first, _)| first),
             filter.created_after,
             filter.created_before,
             filter.conversions,
+            texts.ids.map(|(_, last)| last),
         )
         .fetch_all(&self.pool)
         .await?;
@@ -262,6 +263,12 @@ impl Store {
 /// A JSON document that the labels of a job must contain.
 pub(super) fn contained_labels(labels: &[(String, String)]) -> Value {
     labels.iter().map(|(key, value)| (key.clone(), value.clone().into())).collect::<Map<_, _>>().into()
+}
+
+/// The first and the last id that begin with this text; none does if it is no beginning of an id.
+fn ids_from(text: &str) -> Option<(Uuid, Uuid)> {
+    let filled = |blank: &str| Uuid::try_parse(&format!("{text}{}", blank.get(text.len()..)?)).ok();
+    Some((filled("00000000-0000-0000-0000-000000000000")?, filled("ffffffff-ffff-ffff-ffff-ffffffffffff")?))
 }
 
 /// The text in a pattern of `like`, for itself.

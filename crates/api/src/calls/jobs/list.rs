@@ -200,13 +200,15 @@ pub(crate) async fn list_jobs(
 ) -> Result<Response, Problem> {
     let _turn = app.page_turn().await;
     let Listing { filter, facets } = listing;
-    let page = app.store.list_jobs(&caller.viewer(), &filter).await?;
-    let facets = if facets.is_empty() {
-        None
-    } else {
-        let counts = app.store.count_facets(&caller.viewer(), &filter).await?;
-        Some(FacetsView::new(&facets, counts))
+    let viewer = caller.viewer();
+    let count = async {
+        if facets.is_empty() {
+            return Ok(None);
+        }
+        let counts = app.store.count_facets(&viewer, &filter).await?;
+        Ok(Some(FacetsView::new(&facets, counts)))
     };
+    let (page, facets) = tokio::try_join!(app.store.list_jobs(&viewer, &filter), count)?;
     let next = page.next.map(|(at, id)| PageToken { at, id: *id.get().as_bytes() }.to_string());
 
     let views = super::summaries(&app, &page.jobs).await?;

@@ -4,7 +4,7 @@ use std::{
     fs,
     io::{BufRead, BufReader},
     os::unix::process::CommandExt,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     time::Duration,
 };
@@ -199,7 +199,7 @@ impl Browser {
     }
 
     /// Keeps a picture of the page, down to the end of this element, in this directory of the repository.
-    pub(crate) fn picture_in(&self, directory: &str, name: &str, last: &str) {
+    pub(crate) fn picture_in(&self, directory: impl AsRef<Path>, name: &str, last: &str) {
         let end = format!(
             "const end = document.querySelector({});
              const bottom = Math.ceil(end.getBoundingClientRect().bottom + scrollY) + (end.localName === 'tr' ? 0 : 12);

@@ -1,6 +1,6 @@
 //! Pictures for the documentation: in `target/pictures`; `make pictures` keeps them in `docs/pictures`.
 
-use std::time::Duration;
+use std::{env, time::Duration};
 
 use serde_json::{Value, json};
 
@@ -108,8 +108,8 @@ fn nightly() -> Value {
 
 /// Takes a picture of the page down to the end of its element `last`.
 fn take(browser: &Browser, name: &str, last: &str) {
-    let dir = std::env::var("PICTURES").unwrap_or_else(|_| "target/pictures".to_owned());
-    browser.picture_in(&dir, name, last);
+    let dir = env::var_os("PICTURES").unwrap_or_else(|| "target/pictures".into());
+    browser.picture_in(dir, name, last);
 }
 
 #[test]
