@@ -45,6 +45,14 @@ fn release(group: &'static str) {
     ACTIVE_GROUPS.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default().remove(group);
 }
 
+/// Resumes nodes that Slurm took out, until the run ends: as the cluster's operator does.
+pub(crate) fn operate(sandbox: &Sandbox, over: &AtomicBool) {
+    while !over.load(Ordering::Relaxed) {
+        sleep(20.0, over);
+        sandbox.resume_drained();
+    }
+}
+
 /// Sleeps, but not beyond the end of the run.
 fn sleep(seconds: f64, over: &AtomicBool) {
     let end = Instant::now() + Duration::from_secs_f64(seconds);

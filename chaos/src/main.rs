@@ -131,6 +131,8 @@ fn run(options: &Options) -> anyhow::Result<bool> {
         run: run.clone(),
     };
     threads.push(thread::spawn(move || killer.watch()));
+    let (operated, ended) = (Arc::clone(&sandbox), Arc::clone(&over));
+    threads.push(thread::spawn(move || injector::operate(&operated, &ended)));
 
     let end = Instant::now() + Duration::from_secs(options.duration);
     while Instant::now() < end {

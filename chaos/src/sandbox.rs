@@ -1,7 +1,7 @@
 //! The sandbox: its start, its faults, and commands outside of the service.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     env, fs,
     path::{Path, PathBuf},
     process::{Command, Output},
@@ -73,6 +73,17 @@ impl Sandbox {
             // Only nodes that are down or drained can be resumed; the others refuse.
             let _ = self.admin(&["scontrol", "update", "nodename=ALL", "state=resume"]);
         })
+    }
+
+    /// Resumes the nodes that Slurm itself took out, such as after a program that could not be ended in time. The cluster would run out of nodes.
+    pub(crate) fn resume_drained(&self) {
+        let drained = self.admin(&["sinfo", "-h", "-N", "-t", "drained", "-o", "%N %E"]).unwrap_or_default();
+        // A fault may keep a node off.
+        let nodes =
+            drained.lines().filter_map(|line| line.split_once(' ').filter(|(_, why)| *why != "powered off"));
+        for node in nodes.map(|(node, _)| node).collect::<BTreeSet<_>>() {
+            let _ = self.admin(&["scontrol", "update", &format!("nodename={node}"), "state=resume"]);
+        }
     }
 
     /// As `admin`, for a command that only reads: a lost connection does not end the audit.

@@ -96,6 +96,8 @@ pub(crate) struct AccountedView {
     pub cpu_seconds: u64,
     /// The seconds in which these worked; null if Slurm does not know.
     pub cpu_seconds_used: Option<u64>,
+    /// The most memory of one task of a step (`MaxRSS`), in MiB, as Slurm looked at it from time to time; null if it does not know.
+    pub most_memory_mib: Option<u32>,
 }
 
 impl MeasuredView {
@@ -134,7 +136,7 @@ impl MeasuredView {
 
 impl From<JobAccount> for AccountedView {
     fn from(account: JobAccount) -> Self {
-        let JobAccount { runs, seconds, gpu_seconds, cpu_seconds, cpu_seconds_used } = account;
-        Self { runs, seconds, gpu_seconds, cpu_seconds, cpu_seconds_used }
+        let JobAccount { runs, seconds, gpu_seconds, cpu_seconds, cpu_seconds_used, most_memory } = account;
+        Self { runs, seconds, gpu_seconds, cpu_seconds, cpu_seconds_used, most_memory_mib: most_memory }
     }
 }

@@ -32,7 +32,7 @@ pub(crate) use pipeline::{Need, Pipeline, PipelineCounts, PipelineJob, PipelineL
 pub(crate) use stats::{Bucket, Figures, Stats};
 pub(crate) use task::{ResultValue, Task, TaskCounts, TaskList};
 pub(crate) use text::{Text, is_odd, push_visible, visible};
-pub(crate) use usage::{Gpu, Measured, Usage};
+pub(crate) use usage::{Accounted, Gpu, Measured, Usage};
 pub(crate) use webhook::Webhook;
 
 /// A moment.

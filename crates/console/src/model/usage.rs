@@ -8,6 +8,18 @@ use super::{Moment, Text};
 pub(crate) struct Usage {
     pub(crate) notes: Vec<Text>,
     pub(crate) measured: Option<Measured>,
+    pub(crate) accounted: Accounted,
+}
+
+/// What Slurm accounts for, of the Slurm jobs that have ended.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Accounted {
+    pub(crate) runs: u64,
+    pub(crate) seconds: i64,
+    pub(crate) gpu_seconds: u64,
+    pub(crate) cpu_seconds: u64,
+    pub(crate) cpu_seconds_used: Option<u64>,
+    pub(crate) most_memory_mib: Option<u32>,
 }
 
 /// What the job has measured itself.

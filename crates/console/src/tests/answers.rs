@@ -32,7 +32,13 @@ fn summary() -> Value {
 pub(super) fn usage() -> Value {
     let gpu = json!({"node": "node01", "index": 3, "percent": 40.4, "most_percent": 99, "most_memory_mib": 2048, "memory_mib": 81_920});
     let series = json!({"times": [T0, T1], "percent": [30.0, 50.5]});
-    json!({"notes": ["1 GPU, 40 % used on average."], "measured": {"attempt": 2, "gpus": [gpu], "series": series}})
+    let accounted = json!({
+        "runs": 2, "seconds": 3720, "gpu_seconds": 29_880, "cpu_seconds": 7440, "cpu_seconds_used": 930, "most_memory_mib": 61_849,
+    });
+    json!({
+        "notes": ["1 GPU, 40 % used on average."], "measured": {"attempt": 2, "gpus": [gpu], "series": series},
+        "accounted": accounted,
+    })
 }
 
 fn details() -> Value {

@@ -100,6 +100,8 @@ async fn a_job_that_has_measured_its_use_shows_it() {
     api.answer(&format!("/jobs/{JOB}"), StatusCode::OK, job.clone());
     let page = shown(&api, "").await;
     assert!(page.text.contains("1 GPU, 40 % used on average."), "{}", page.text);
+    let account = "Slurm accounts for 2 runs: 1 h 2 min, 8.3 GPU hours, 12 % of its processors\u{2019} time used, at most 60.3 GiB in one task.";
+    assert!(page.text.contains(account), "{}", page.text);
     assert!(page.text.contains(&format!("data-chart=\"/ui/jobs/{JOB}/usage\"")), "{}", page.text);
     assert!(page.text.contains("2048 of 81920 MiB"), "{}", page.text);
     let answer = shown(&api, "/usage?task=1&secret=x").await;

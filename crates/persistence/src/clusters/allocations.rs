@@ -100,17 +100,17 @@ impl AllocationRecords for Store {
                  from unaccounted u join told t using (token, slurm_job_id) where u.cluster = $1 for update of u
              ), stored as (
                  insert into allocations (cluster, slurm_job_id, started_at, elapsed, job_id, attempt, owner, labels, partition, state,
-                                          gpus, cpus, nodes, cpu_seconds)
+                                          gpus, cpus, nodes, cpu_seconds, most_memory)
                  select distinct on (r.slurm_job_id, r.started_at)
                         $1, r.slurm_job_id, r.started_at, r.elapsed, k.job_id, k.attempt, k.owner, k.labels, r.partition, r.state,
-                        r.gpus, r.cpus, r.nodes, r.cpu_seconds
+                        r.gpus, r.cpus, r.nodes, r.cpu_seconds, r.most_memory
                  from jsonb_to_recordset($2) as r(token text, slurm_job_id bigint, started_at timestamptz, elapsed bigint, partition text,
-                                                  state text, gpus integer, cpus integer, nodes integer, cpu_seconds bigint)
+                                                  state text, gpus integer, cpus integer, nodes integer, cpu_seconds bigint, most_memory integer)
                  join (select distinct on (token) * from known) k using (token)
                  order by r.slurm_job_id, r.started_at, r.elapsed desc
                  on conflict (cluster, slurm_job_id, started_at) do update
                  set elapsed = excluded.elapsed, state = excluded.state, gpus = excluded.gpus, cpus = excluded.cpus,
-                     nodes = excluded.nodes, partition = excluded.partition, cpu_seconds = excluded.cpu_seconds
+                     nodes = excluded.nodes, partition = excluded.partition, cpu_seconds = excluded.cpu_seconds, most_memory = excluded.most_memory
              ), settled as (
                  delete from unaccounted u using known k
                  where (u.token, u.slurm_job_id) = (k.token, k.slurm_job_id) and k.settled
@@ -161,6 +161,7 @@ fn rows<'a>(name: &'a JobName, told: &'a Accounted) -> impl Iterator<Item = Valu
             "cpus": run.cpus,
             "nodes": run.nodes,
             "cpu_seconds": run.cpu_seconds,
+            "most_memory": run.most_memory,
         }))
     })
 }

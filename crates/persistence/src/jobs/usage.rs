@@ -15,6 +15,8 @@ pub struct JobAccount {
     /// The time for which processors were held, and that of these in which they worked, as far as Slurm knows it.
     pub cpu_seconds: u64,
     pub cpu_seconds_used: Option<u64>,
+    /// The most memory of one task of one run, in MiB.
+    pub most_memory: Option<u32>,
 }
 
 impl Store {
@@ -52,7 +54,7 @@ impl Store {
                select count(*) as "runs!", coalesce(sum(elapsed), 0)::bigint as "seconds!",
                       coalesce(sum(elapsed * gpus), 0)::bigint as "gpu_seconds!",
                       coalesce(sum(elapsed * cpus), 0)::bigint as "cpu_seconds!",
-                      sum(cpu_seconds)::bigint as cpu_seconds_used
+                      sum(cpu_seconds)::bigint as cpu_seconds_used, max(most_memory) as most_memory
                from allocations where job_id = $1 and ($2::bigint is null or attempt = $2)"#,
             id.get(),
             attempt.map(i64::from),
@@ -66,6 +68,7 @@ impl Store {
             gpu_seconds: number(row.gpu_seconds),
             cpu_seconds: number(row.cpu_seconds),
             cpu_seconds_used: row.cpu_seconds_used.map(number),
+            most_memory: row.most_memory.and_then(|mib| u32::try_from(mib).ok()),
         })
     }
 }

@@ -271,7 +271,7 @@ fn no_allocation_is_lost_for_want_of_room() {
     for number in 100..400 {
         writeln!(
             rows,
-            "{number}\u{1f}COMPLETED\u{1f}1700000000\u{1f}9\u{1f}gpu\u{1f}gres/gpu=1\u{1f}00:00:01\u{1f}job-{number}"
+            "\u{1f}{number}\u{1f}COMPLETED\u{1f}1700000000\u{1f}9\u{1f}gpu\u{1f}gres/gpu=1\u{1f}00:00:01\u{1f}job-{number}"
         )
         .unwrap();
     }

@@ -70,7 +70,9 @@ fn a_trace_is_measured_on_each_node() {
     let seconds = ended["accounted"]["seconds"].as_u64().unwrap();
     assert_eq!(ended["accounted"]["gpu_seconds"], seconds * 4, "{ended}");
     assert!(
-        ended["accounted"]["cpu_seconds_used"].is_u64() && ended["measured"]["gpus"][3].is_object(),
+        ended["accounted"]["cpu_seconds_used"].is_u64()
+            && ended["accounted"]["most_memory_mib"].is_u64()
+            && ended["measured"]["gpus"][3].is_object(),
         "{ended}"
     );
 }

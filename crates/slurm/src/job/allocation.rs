@@ -2,8 +2,8 @@
 
 use crate::{SlurmJobId, SlurmState, time::timestamp::parse as time};
 
-/// One time that a job held nodes, in accounting: `sacct -X -D -o JobIDRaw,State,Start,ElapsedRaw,Partition,AllocTRES,TotalCPU,JobName`. A job
-/// has one for each of its runs, a job with an array one for each run of each task.
+/// One time that a job held nodes, in accounting: `sacct -D --units=K -o MaxRSS,JobIDRaw,State,Start,ElapsedRaw,Partition,AllocTRES,TotalCPU,JobName`,
+/// with the largest `MaxRSS` of its steps. A job has one for each of its runs, a job with an array one for each run of each task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Allocation {
     /// The job's id; of a task its own.
@@ -24,6 +24,8 @@ pub struct Allocation {
     pub nodes: u32,
     /// The CPU seconds of its processes, if Slurm knows them.
     pub cpu_seconds: Option<u32>,
+    /// The most memory of one of its tasks, as Slurm looks at it from time to time, in MiB, if Slurm knows it.
+    pub most_memory: Option<u32>,
     /// The job's name.
     pub name: String,
 }
@@ -31,8 +33,12 @@ pub struct Allocation {
 impl Allocation {
     /// Parses a row whose columns are separated by the control character US.
     pub fn read(row: &str) -> Option<Self> {
-        let mut fields = row.splitn(8, '\u{1f}');
+        let mut fields = row.splitn(9, '\u{1f}');
         let mut next = || fields.next();
+        let most_memory = next()?
+            .parse()
+            .ok()
+            .map(|kib: u64| u32::try_from(kib.div_ceil(1024)).map_or(MOST, |mib| mib.min(MOST)));
         let id = next()?.parse().ok()?;
         let Ok(state) = next()?.parse::<SlurmState>();
         let (start, elapsed) = (time(next()?), next()?.parse::<u32>().ok()?.into());
@@ -42,7 +48,7 @@ impl Allocation {
         let name = next()?.to_owned();
         let [gpus, cpus, nodes] = [gpus(resources), number(resources, "cpu"), number(resources, "node")]
             .map(|count| count.min(MOST));
-        Some(Self { id, state, start, elapsed, partition, gpus, cpus, nodes, cpu_seconds, name })
+        Some(Self { id, state, start, elapsed, partition, gpus, cpus, nodes, cpu_seconds, most_memory, name })
     }
 
     /// Whether it has ended: its time and its state stay.
@@ -88,7 +94,7 @@ mod tests {
     use super::*;
 
     fn row(resources: &str) -> Allocation {
-        let columns = ["17", "TIMEOUT", "1700000000", "61", "gpu", resources, "01:01.500", "tao-a"];
+        let columns = ["1025", "17", "TIMEOUT", "1700000000", "61", "gpu", resources, "01:01.500", "tao-a"];
         Allocation::read(&columns.join("\u{1f}")).unwrap()
     }
 
@@ -111,13 +117,14 @@ mod tests {
             (read.cpus, read.nodes, read.partition.as_str(), read.name.as_str()),
             (8, 2, "gpu", "tao-a")
         );
+        assert_eq!((read.cpu_seconds, read.most_memory), (Some(61), Some(2)));
         assert!(read.is_over());
     }
 
-    #[test_case("17\u{1f}PENDING\u{1f}Unknown\u{1f}0\u{1f}gpu\u{1f}\u{1f}00:00:00\u{1f}tao-a", false; "it waits")]
-    #[test_case("17\u{1f}RUNNING\u{1f}1700000000\u{1f}5\u{1f}gpu\u{1f}cpu=1\u{1f}00:00:00\u{1f}tao-a", false; "it runs")]
-    #[test_case("17\u{1f}REQUEUED\u{1f}1700000000\u{1f}5\u{1f}gpu\u{1f}cpu=1\u{1f}00:00:00\u{1f}tao-a", true; "another run follows")]
-    #[test_case("17\u{1f}CANCELLED by 0\u{1f}None\u{1f}0\u{1f}gpu\u{1f}\u{1f}00:00:00\u{1f}tao-a", true; "it was canceled")]
+    #[test_case("\u{1f}17\u{1f}PENDING\u{1f}Unknown\u{1f}0\u{1f}gpu\u{1f}\u{1f}00:00:00\u{1f}tao-a", false; "it waits")]
+    #[test_case("\u{1f}17\u{1f}RUNNING\u{1f}1700000000\u{1f}5\u{1f}gpu\u{1f}cpu=1\u{1f}00:00:00\u{1f}tao-a", false; "it runs")]
+    #[test_case("\u{1f}17\u{1f}REQUEUED\u{1f}1700000000\u{1f}5\u{1f}gpu\u{1f}cpu=1\u{1f}00:00:00\u{1f}tao-a", true; "another run follows")]
+    #[test_case("\u{1f}17\u{1f}CANCELLED by 0\u{1f}None\u{1f}0\u{1f}gpu\u{1f}\u{1f}00:00:00\u{1f}tao-a", true; "it was canceled")]
     fn an_allocation_is_over(row: &str, over: bool) {
         assert_eq!(Allocation::read(row).unwrap().is_over(), over);
     }
@@ -137,7 +144,7 @@ mod tests {
     fn a_time_without_end_is_no_allocation() {
         assert_eq!(
             Allocation::read(
-                "17\u{1f}TIMEOUT\u{1f}1\u{1f}9999999999\u{1f}gpu\u{1f}cpu=1\u{1f}00:00:00\u{1f}tao-a"
+                "\u{1f}17\u{1f}TIMEOUT\u{1f}1\u{1f}9999999999\u{1f}gpu\u{1f}cpu=1\u{1f}00:00:00\u{1f}tao-a"
             ),
             None
         );
@@ -145,7 +152,8 @@ mod tests {
 
     #[test]
     fn a_cut_row_is_no_allocation() {
-        let whole = "17\u{1f}TIMEOUT\u{1f}1700000000\u{1f}61\u{1f}gpu\u{1f}cpu=1\u{1f}00:00:00\u{1f}tao-a";
+        let whole =
+            "\u{1f}17\u{1f}TIMEOUT\u{1f}1700000000\u{1f}61\u{1f}gpu\u{1f}cpu=1\u{1f}00:00:00\u{1f}tao-a";
         for (at, _) in whole.match_indices('\u{1f}') {
             assert_eq!(Allocation::read(&whole[..at]), None);
         }

@@ -46,6 +46,7 @@ impl Site {
                     cpus: 1,
                     nodes: 1,
                     cpu_seconds: None,
+                    most_memory: None,
                     name: job.name.to_string(),
                 };
                 // A run takes the line over in which the job waited.

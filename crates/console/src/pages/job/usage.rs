@@ -4,13 +4,14 @@ use axum::{
     Json,
     response::{IntoResponse, Response},
 };
+use chrono::TimeDelta;
 use maud::{Markup, html};
 
 use crate::{
     client::{Failure, JOB_USAGE, Query},
     frame::{IdPath, Visit},
-    layout::{Axis, Chart, Charts, Curve, charts_from},
-    model::{Gpu, Job, Measured, Usage},
+    layout::{Axis, Chart, Charts, Curve, bytes, charts_from, duration},
+    model::{Accounted, Gpu, Job, Measured, Usage},
 };
 
 /// So many GPUs are in a page; the API has all.
@@ -34,10 +35,13 @@ pub(crate) async fn usage(visit: Visit, IdPath(id): IdPath) -> Result<Response, 
 pub(super) fn section(job: &Job, usage: &Usage) -> Markup {
     let gpus = usage.measured.as_ref().map_or(&[][..], |measured| &measured.gpus);
     html! {
-        @if !usage.notes.is_empty() {
+        @if !usage.notes.is_empty() || usage.accounted.runs > 0 {
             section #use {
                 h2 { "Use" }
-                ul { @for note in &usage.notes { li { (note) } } }
+                ul {
+                    @for note in &usage.notes { li { (note) } }
+                    @if usage.accounted.runs > 0 { li { (account(&usage.accounted)) } }
+                }
                 @if !gpus.is_empty() {
                     (charts_from("usage", &super::path(&job.summary.id, "/usage")))
                     details #gpus { summary { "Each GPU" } (table(gpus)) }
@@ -45,6 +49,23 @@ pub(super) fn section(job: &Job, usage: &Usage) -> Markup {
             }
         }
     }
+}
+
+/// "Slurm accounts for 2 runs: 1 h 2 min, 8.3 GPU hours, 12 % of its processors' time used, at most 60.4 GiB in one task."
+#[expect(clippy::cast_precision_loss, reason = "hours with one digit, and a percentage")]
+fn account(account: &Accounted) -> String {
+    let share = |used: u64| used as f64 * 100.0 / account.cpu_seconds.max(1) as f64;
+    let parts = [
+        Some(duration(TimeDelta::seconds(account.seconds))),
+        (account.gpu_seconds > 0).then(|| format!("{:.1} GPU hours", account.gpu_seconds as f64 / 3600.0)),
+        account
+            .cpu_seconds_used
+            .map(|used| format!("{:.0} % of its processors\u{2019} time used", share(used))),
+        account.most_memory_mib.map(|mib| format!("at most {} in one task", bytes(u64::from(mib) << 20))),
+    ];
+    let plural = if account.runs == 1 { "" } else { "s" };
+    let parts = parts.into_iter().flatten().collect::<Vec<_>>().join(", ");
+    format!("Slurm accounts for {} run{plural}: {parts}.", account.runs)
 }
 
 fn table(gpus: &[Gpu]) -> Markup {

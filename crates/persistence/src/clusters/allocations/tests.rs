@@ -58,6 +58,7 @@ fn allocation(key: &AttemptKey, state: SlurmState, start: i64, elapsed: u64) -> 
         cpus: 4,
         nodes: 1,
         cpu_seconds: Some(30),
+        most_memory: None,
         name: key.name.to_string(),
     }
 }
