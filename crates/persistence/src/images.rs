@@ -134,7 +134,7 @@ impl Images for Store {
             return Ok(());
         }
         let ids: Vec<_> = conversions.iter().map(|id| id.get()).collect();
-        let mut tx = self.pool.begin().await?;
+        let mut tx = self.begin().await?;
         // As the trigger, which cancels those that lose their last waiting job.
         sqlx::query!(
             "-- images::give_up_conversions
@@ -224,7 +224,7 @@ impl Store {
         records: &[ImageRecord],
     ) -> Result<HashSet<RemotePath>> {
         let changes: Vec<Value> = records.iter().map(|record| document(&record.image)).collect();
-        let mut tx = self.pool.begin().await?;
+        let mut tx = self.begin().await?;
         let current = sqlx::query_scalar!(
             "-- images::record_images_together current
              select c.cache_path
@@ -267,7 +267,7 @@ impl Store {
         let conversions: Vec<_> = waits.iter().map(|wait| wait.conversion.get()).collect();
         let until: Vec<_> = waits.iter().map(|wait| wait.until).collect();
         let versions: Vec<_> = waits.iter().map(|wait| wait.version).collect();
-        let mut tx = self.pool.begin().await?;
+        let mut tx = self.begin().await?;
         // The locks hold until the needs are visible to the end of a conversion, and to a job that leaves.
         sqlx::query!(
             "-- images::await_together

@@ -5,7 +5,7 @@ use std::{future::Future, str::FromStr, time::Duration};
 use domain::Timestamp;
 use secrecy::{ExposeSecret, SecretString};
 use sqlx::{
-    PgConnection, PgPool, Postgres,
+    PgConnection, PgPool, Postgres, Transaction,
     postgres::{PgArguments, PgConnectOptions, PgPoolOptions},
     query::Query,
 };
@@ -60,6 +60,19 @@ async fn limit_idle_transactions(connection: &mut PgConnection) -> Result<(), sq
     Ok(())
 }
 
+/// Begins a transaction, in a task of its own: nobody can stop waiting in the middle of it. If somebody did, sqlx 0.9.0 would put the connection
+/// back with an open transaction, and statements of others would run in that and never be committed
+/// (<https://github.com/transact-rs/sqlx/issues/4393>).
+pub(crate) async fn begin(pool: &PgPool) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
+    let pool = pool.clone();
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the one place; whoever stops waiting drops the transaction"
+    )]
+    let task = tokio::spawn(async move { pool.begin().await });
+    task.await.unwrap_or(Err(sqlx::Error::WorkerCrashed))
+}
+
 /// The database. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Store {
@@ -107,6 +120,11 @@ impl Store {
         Ok(now.fetch_one(&self.pool).await?)
     }
 
+    /// Begins a transaction.
+    pub(crate) async fn begin(&self) -> Result<Transaction<'static, Postgres>> {
+        Ok(begin(&self.pool).await?)
+    }
+
     /// Runs a statement that returns no rows, and returns the number of rows that it changed.
     pub(crate) async fn execute(&self, statement: Query<'_, Postgres, PgArguments>) -> Result<u64> {
         Ok(statement.execute(&self.pool).await?.rows_affected())
@@ -125,6 +143,8 @@ impl Store {
 
 #[cfg(test)]
 mod tests {
+    use std::{future::poll_fn, task::Poll};
+
     use chrono::TimeDelta;
     use sqlx::ConnectOptions as _;
 
@@ -187,13 +207,46 @@ mod tests {
         };
         let store = Store::connect(&options, Sealer::from_key([7; 32])).await.unwrap();
         let lock = "lock table jobs in access exclusive mode";
-        let mut stopped = store.pool.begin().await.unwrap();
+        let mut stopped = store.begin().await.unwrap();
         sqlx::raw_sql(lock).execute(&mut *stopped).await.unwrap();
-        let mut other = pool.begin().await.unwrap();
+        let mut other = begin(&pool).await.unwrap();
         let waits = sqlx::raw_sql(lock).execute(&mut *other);
         tokio::time::timeout(Duration::from_secs(20), waits).await.unwrap().unwrap();
         let late = sqlx::raw_sql("delete from jobs").execute(&mut *stopped).await.unwrap_err();
         assert!(StoreError::from(late).is_unavailable());
+    }
+
+    #[sqlx::test(migrator = "MIGRATOR")]
+    async fn whoever_stops_waiting_for_a_transaction_leaves_none_open(pool: PgPool) {
+        let options = StoreOptions {
+            url: pool.connect_options().to_url_lossy().to_string().into(),
+            max_connections: 1,
+            acquire_timeout: Duration::from_secs(20),
+        };
+        let store = Store::connect(&options, Sealer::from_key([7; 32])).await.unwrap();
+        let one = &store.pool;
+        let open = "select count(*) from pg_stat_activity where xact_start is not null and pid = $1";
+        let pid: i32 = sqlx::query_scalar("select pg_backend_pid()").fetch_one(one).await.unwrap();
+        let mut has_begun = false;
+        for polls in 0.. {
+            if has_begun {
+                break;
+            }
+            let mut begun = Box::pin(store.begin());
+            for _ in 0..polls {
+                has_begun = poll_fn(|context| Poll::Ready(begun.as_mut().poll(context).is_ready())).await;
+                if has_begun {
+                    break;
+                }
+                tokio::task::yield_now().await;
+            }
+            drop(begun);
+            // Whoever has the connection next.
+            let next: i32 = sqlx::query_scalar("select pg_backend_pid()").fetch_one(one).await.unwrap();
+            assert_eq!(next, pid);
+            let open: i64 = sqlx::query_scalar(open).bind(pid).fetch_one(&pool).await.unwrap();
+            assert_eq!(open, 0, "after {polls} polls");
+        }
     }
 
     #[sqlx::test(migrator = "MIGRATOR")]
@@ -204,7 +257,7 @@ mod tests {
             "do $$ begin raise exception using errcode = '40P01'; end $$",
             "do $$ begin raise exception using errcode = '57P01'; end $$",
         ] {
-            let mut tx = pool.begin().await.unwrap();
+            let mut tx = begin(&pool).await.unwrap();
             let error = StoreError::from(sqlx::raw_sql(failing).execute(&mut *tx).await.unwrap_err());
             assert!(error.is_unavailable() && !error.is_about_the_data(), "{failing}: {error:?}");
         }

@@ -134,6 +134,7 @@ async fn a_client_that_does_not_read_does_not_delay_the_token_checks_of_others(p
     let (api, id) = running(pool.clone()).await;
     api.token("taken", "ann", "read", None).await;
     let mut idle = begun(&api, "lasting", &id).await;
+    #[expect(clippy::disallowed_methods, reason = "nobody stops waiting for it")]
     let mut slow = pool.begin().await.unwrap();
     sqlx::raw_sql("lock table tokens in access exclusive mode").execute(&mut *slow).await.unwrap();
     for events in &mut idle {

@@ -105,7 +105,7 @@ impl From<Vec<String>> for Scopes {
 
 impl Store {
     pub async fn create_token(&self, token: &NewToken) -> Result<()> {
-        let mut tx = self.pool.begin().await?;
+        let mut tx = self.begin().await?;
         sqlx::query!(
             "-- callers::tokens::create_token
              insert into tokens (id, name, owner, hash, scopes, created_at, expires_at)

@@ -55,7 +55,7 @@ impl RpcBudgets for Store {
         rpcs: u32,
         urgency: Urgency,
     ) -> Result<Result<RpcTokens, Duration>> {
-        let mut tx = self.pool.begin().await?;
+        let mut tx = self.begin().await?;
         let (tokens, now) = held(&mut tx, cluster, budget).await?;
         let paid = match budget.pay(tokens, rpcs, urgency, now) {
             Ok(paid) => paid,
@@ -74,7 +74,7 @@ impl RpcBudgets for Store {
         made: u32,
         is_rate_limited: bool,
     ) -> Result<()> {
-        let mut tx = self.pool.begin().await?;
+        let mut tx = self.begin().await?;
         let (tokens, now) = held(&mut tx, cluster, budget).await?;
         let settled = budget.settled(tokens, paid, made);
         let settled = if is_rate_limited { RpcBudget::drained(settled, now) } else { settled };

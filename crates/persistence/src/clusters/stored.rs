@@ -133,7 +133,7 @@ impl Store {
 
     /// Stores a new cluster, if there are fewer than `most`.
     pub async fn add_cluster(&self, new: NewCluster<'_>, most: u32) -> Result<ClusterAdded> {
-        let mut tx = self.pool.begin().await?;
+        let mut tx = self.begin().await?;
         // One at a time, so that the count is right. Readers and new jobs do not wait.
         sqlx::query!(
             "-- clusters::stored::add_cluster lock
@@ -176,7 +176,7 @@ impl Store {
 
     /// Replaces the settings of a cluster. While work is under way on it, it has to stay the same cluster.
     pub async fn replace_cluster(&self, new: NewCluster<'_>, expected: Revision) -> Result<ClusterChange> {
-        let mut tx = self.pool.begin().await?;
+        let mut tx = self.begin().await?;
         let row = match hold(&mut tx, new.name, expected).await? {
             Ok(row) => row,
             Err(refused) => return Ok(refused),
@@ -222,7 +222,7 @@ impl Store {
 
     /// Deletes a cluster without work. Jobs that have ended on it stay.
     pub async fn delete_cluster(&self, name: &ClusterName, expected: Revision) -> Result<ClusterChange> {
-        let mut tx = self.pool.begin().await?;
+        let mut tx = self.begin().await?;
         let row = match hold(&mut tx, name, expected).await? {
             Ok(row) => row,
             Err(refused) => return Ok(refused),

@@ -84,7 +84,7 @@ impl Store {
         if rows.is_empty() {
             return Ok(());
         }
-        let mut tx = self.pool.begin().await?;
+        let mut tx = self.begin().await?;
         let touched = sqlx::query_scalar!(
             r#"-- events::timeline::record_commands
                with u as (

@@ -167,7 +167,7 @@ async fn two_jobs_that_leave_together_cancel_the_conversion(pool: PgPool) {
     let conversion = begin(&store, 1, 9).await;
     run(&store, WAITING).await;
     wait(&store, &[1, 2].map(|number| wish(number).job), conversion).await;
-    let mut first = store.pool.begin().await.unwrap();
+    let mut first = store.begin().await.unwrap();
     sqlx::raw_sql("update jobs set phase = 'queued' where id::text like '%1'")
         .execute(&mut *first)
         .await

@@ -102,7 +102,7 @@ impl Store {
     /// ended. Several processes may call
     /// this at once.
     pub async fn delete_finished(&self, keep: Duration, at_most: u32) -> Result<u64> {
-        let mut tx = self.pool.begin().await?;
+        let mut tx = self.begin().await?;
         let held = hold_finished(&mut tx, keep, at_most).await?;
         let deleted = delete_held(&mut tx, &held).await?;
         tx.commit().await?;

@@ -50,7 +50,7 @@ pub enum Requested {
 macro_rules! store_request {
     ($store:expr, $once:expr, $name:literal, $set:literal, $when:literal, $also:literal, $id:expr, $viewer:expr, $now:expr $(, $arg:expr)*) => {
         retry_rolled_back(|| async {
-            let mut tx = $store.pool.begin().await?;
+            let mut tx = $store.begin().await?;
             let due = sqlx::query!(
                 "-- jobs::desired_state::" + $name + "
                  with recursive taken as (
@@ -137,7 +137,7 @@ impl Store {
         tasks: &TaskSet,
         now: Timestamp,
     ) -> Result<Requested> {
-        let mut tx = self.pool.begin().await?;
+        let mut tx = self.begin().await?;
         let known = sqlx::query_scalar!(
             "-- jobs::desired_state::request_cancel_tasks known
              select canceled_tasks from jobs
@@ -236,7 +236,7 @@ impl Store {
         now: Timestamp,
     ) -> Result<Requested> {
         let Some(job) = self.find_job(id, viewer).await? else { return Ok(Requested::NoJob) };
-        let mut tx = self.pool.begin().await?;
+        let mut tx = self.begin().await?;
         // With the lock no job can be added that needs this one; those that were added before are visible to the next statement.
         sqlx::query!(
             "-- jobs::desired_state::request_delete hold

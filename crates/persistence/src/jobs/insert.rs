@@ -82,7 +82,7 @@ impl Store {
             }
         }
 
-        let mut tx = self.pool.begin().await?;
+        let mut tx = self.begin().await?;
         // The cluster cannot be deleted before the end of this transaction.
         if let Some(incarnation) = incarnation
             && !hold_incarnation(&mut tx, &job.cluster, incarnation).await?

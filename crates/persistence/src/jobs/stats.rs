@@ -151,7 +151,7 @@ impl Store {
             owners: filter.owners.iter().map(ToString::to_string).collect(),
             labels: contained_labels(&filter.labels),
         };
-        let mut tx = self.pool.begin().await?;
+        let mut tx = self.begin().await?;
         // Compiling the long statement would take longer than running it.
         sqlx::query!("-- jobs::stats::job_stats\nset local jit = off").execute(&mut *tx).await?;
         let lines = lines(&mut tx, &texts, filter).await?;

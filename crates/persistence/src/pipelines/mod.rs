@@ -90,7 +90,7 @@ impl Store {
     /// Stores a pipeline with all its jobs, or nothing, and wakes the workers.
     pub async fn insert_pipeline(&self, new: &NewPipeline, once: Option<&Once>) -> Result<InsertedPipeline> {
         retry_rolled_back(|| async {
-            let mut tx = self.pool.begin().await?;
+            let mut tx = self.begin().await?;
             let inserted = self.insert_in(&mut tx, new, once).await?;
             if matches!(inserted, InsertedPipeline::Created) {
                 tx.commit().await?;
@@ -281,7 +281,7 @@ impl Store {
     }
 
     async fn try_cancel_pipeline(&self, id: PipelineId, now: Timestamp) -> Result<usize> {
-        let mut tx = self.pool.begin().await?;
+        let mut tx = self.begin().await?;
         let canceled = sqlx::query!(
             "-- pipelines::cancel_pipeline
              update jobs

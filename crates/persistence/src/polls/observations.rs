@@ -123,7 +123,7 @@ impl Store {
         changed: &[ObservedChange],
         now: Timestamp,
     ) -> Result<Vec<Uuid>> {
-        let mut tx = self.pool.begin().await?;
+        let mut tx = self.begin().await?;
         lease.hold(&mut tx).await?;
         let written = write(&mut tx, changed, now).await?;
         tx.commit().await?;

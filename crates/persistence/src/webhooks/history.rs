@@ -139,7 +139,7 @@ impl Store {
     /// Redelivers one message, in whatever state it is, or all undeliverable ones. Returns how many; `None` when the job has no
     /// webhook.
     pub async fn redeliver(&self, job: JobId, seq: Option<u64>) -> Result<Option<u64>> {
-        let mut tx = self.pool.begin().await?;
+        let mut tx = self.begin().await?;
         // The job is locked first, as by its deletion: it is deleted before, or stays because its messages wait again.
         sqlx::query!(
             "-- webhooks::history::redeliver job

@@ -175,7 +175,7 @@ async fn a_change_during_the_recording_of_a_delivery_is_delivered(pool: PgPool) 
     let bench = Bench::new(pool.clone()).await;
     let turn = bench.turn(1).await;
     // A change whose transaction has added its message and is still open when the record begins.
-    let mut open = pool.begin().await.unwrap();
+    let mut open = crate::store::begin(&pool).await.unwrap();
     sqlx::query!("update jobs set status = 'Running' where id = $1", bench.job.get())
         .execute(&mut *open)
         .await
@@ -208,7 +208,7 @@ async fn a_job_that_is_being_deleted_is_not_redelivered(pool: PgPool) {
     let turn = bench.turn(1).await;
     bench.store.record_delivery(&turn, &delivered()).await.unwrap();
     // Who forgets holds the job, has seen that nothing waits, and has not deleted it yet.
-    let mut open = pool.begin().await.unwrap();
+    let mut open = crate::store::begin(&pool).await.unwrap();
     sqlx::raw_sql("select from jobs for update").execute(&mut *open).await.unwrap();
     let asked = async { bench.store.redeliver(bench.job, Some(turn.seq)).await.unwrap() };
     let forgotten = async {

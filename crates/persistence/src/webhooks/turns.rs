@@ -52,7 +52,7 @@ pub enum DeliveryResult {
 impl Store {
     /// Leases webhooks that are due, each with its oldest waiting message. `token` has to be new.
     pub async fn lease_webhooks(&self, token: Uuid, terms: DeliveryTerms) -> Result<Vec<WebhookLease>> {
-        let mut tx = self.pool.begin().await?;
+        let mut tx = self.begin().await?;
         let leased = sqlx::query!(
             "-- webhooks::turns::lease_webhooks
              with busy as (
@@ -146,7 +146,7 @@ impl Store {
             }
         };
         let job = lease.job.get();
-        let mut tx = self.pool.begin().await?;
+        let mut tx = self.begin().await?;
         // The lock comes first: a message that is added at the same time is visible below, or sets `due_at` afterwards.
         let ours = sqlx::query!(
             "-- webhooks::turns::record_delivery lock

@@ -49,7 +49,8 @@ async fn a_reader_misses_no_event_whose_transaction_committed_late(pool: PgPool)
     let store = store_with(&pool, 2).await;
     let mut cursor = 0;
     assert_eq!(read_on(&store, &mut cursor).await, [(job(1), 1), (job(2), 1)]);
-    let (mut early, mut late) = (pool.begin().await.unwrap(), pool.begin().await.unwrap());
+    let (mut early, mut late) =
+        (crate::store::begin(&pool).await.unwrap(), crate::store::begin(&pool).await.unwrap());
     run(&mut late, change(1, "a")).await;
     run(&mut early, change(2, "b")).await;
     early.commit().await.unwrap();
@@ -65,7 +66,7 @@ async fn events_of_one_job_keep_their_order_whichever_transaction_began_first(po
     let store = store_with(&pool, 2).await;
     let mut cursor = 0;
     read_on(&store, &mut cursor).await;
-    let mut older = pool.begin().await.unwrap();
+    let mut older = crate::store::begin(&pool).await.unwrap();
     run(&mut older, change(2, "a")).await;
     run(&mut pool.acquire().await.unwrap(), change(1, "b")).await;
     run(&mut older, change(1, "bb")).await;
@@ -87,7 +88,7 @@ async fn every_reader_reads_every_event_once_and_in_order_while_many_write(pool:
         let pool = pool.clone();
         tasks.spawn(async move {
             for count in 0..CHANGES {
-                let mut tx = pool.begin().await.unwrap();
+                let mut tx = crate::store::begin(&pool).await.unwrap();
                 run(&mut tx, change(number, if count.is_multiple_of(2) { "a" } else { "bb" })).await;
                 tokio::task::yield_now().await;
                 tx.commit().await.unwrap();

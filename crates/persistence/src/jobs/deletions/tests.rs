@@ -103,7 +103,7 @@ async fn a_job_with_a_waiting_message_stays_until_its_delivery(pool: PgPool) {
 async fn a_redelivery_that_was_requested_before_the_lock_keeps_the_job(pool: PgPool) {
     let store = with_a_message(&pool).await;
     run(&pool, "update webhook_deliveries set state = 'dead'").await;
-    let mut tx = store.pool.begin().await.unwrap();
+    let mut tx = store.begin().await.unwrap();
     let held = hold_finished(&mut tx, DAY, 9).await.unwrap();
     assert_eq!(held.len(), 1);
     // As if a redelivery had been requested just before the lock; now it is too late for one.
@@ -114,7 +114,7 @@ async fn a_redelivery_that_was_requested_before_the_lock_keeps_the_job(pool: PgP
 #[sqlx::test(migrator = "crate::MIGRATOR")]
 async fn a_job_that_is_locked_is_skipped(pool: PgPool) {
     let store = ended(&pool, 2).await;
-    let mut other = pool.begin().await.unwrap();
+    let mut other = crate::store::begin(&pool).await.unwrap();
     sqlx::raw_sql("select from jobs where id::text like '%2' for update").execute(&mut *other).await.unwrap();
     assert_eq!(store.delete_finished(DAY, 9).await.unwrap(), 1);
     other.rollback().await.unwrap();

@@ -170,7 +170,7 @@ impl Store {
     ) -> Result<HashSet<JobId>> {
         let documents: Vec<Value> = runs.iter().map(|task| concluded(task)).collect();
         let lines = lines(runs.iter().map(|task| (task.job, task.attempt, &task.ending.run)));
-        let mut tx = self.pool.begin().await?;
+        let mut tx = self.begin().await?;
         sqlx::query!(
             "-- jobs::tasks::record_tended
              with u as (

@@ -136,7 +136,7 @@ impl TaskPolls for Store {
         }
         let runs: Vec<Value> = changed.iter().map(|task| observed(task, now)).collect();
         let lines = lines(changed.iter().map(|task| (task.job, task.attempt, &task.run)));
-        let mut tx = self.pool.begin().await?;
+        let mut tx = self.begin().await?;
         lease.hold(&mut tx).await?;
         sqlx::query!(
             "-- jobs::tasks::record_observed_tasks

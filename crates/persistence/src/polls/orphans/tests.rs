@@ -59,7 +59,7 @@ async fn a_job_is_known_by_its_newest_attempt_or_elsewhere_or_deleted_or_unknown
         "update slurm_metadata set concluded_at = now(), outcome = 'retried'",
         "update jobs set phase = 'ended', status = 'Done', secrets = null, finished_at = now(), due_at = null",
     ] {
-        let mut tx = pool.begin().await.unwrap();
+        let mut tx = crate::store::begin(&pool).await.unwrap();
         sqlx::raw_sql(concluded).execute(&mut *tx).await.unwrap();
         tx.commit().await.unwrap();
         let open = Record::Known { newest: Some(no), open: false, slurm_id, ahead: Ahead::Never };
