@@ -52,6 +52,13 @@ fn wrong_jobs() -> Vec<(&'static str, Value, &'static str, &'static str, &'stati
             "Request less, or only partitions that allow it: long",
         ),
         (
+            "a deadline that is over",
+            json!({"backend_details": {"deadline": "2001-01-01T00:00:00Z"}}),
+            "/backend_details/deadline",
+            "is over",
+            "name a later time, or leave it out",
+        ),
+        (
             "a partition that does not exist",
             json!({"backend_details": {"partition": "polr"}}),
             "/backend_details/partition",

@@ -6,11 +6,12 @@ mod words;
 
 use std::fmt;
 
+use chrono::TimeDelta;
 use slurm::{Partition, PartitionInfo, PartitionList, TimeLimit};
 
 use crate::{
     clock::Timestamp,
-    request::{spec::JobSpec, warnings::Warning},
+    request::{options::too_short, spec::JobSpec, warnings::Warning},
     violation::Violation,
 };
 
@@ -63,6 +64,17 @@ pub fn check(spec: &JobSpec, limits: &PartitionLimits) -> Vec<Violation> {
     let unknown = reported.unknown_words(spec, &chosen).into_iter();
     let certain = unknown.filter(|word| word.is_certain).map(|word| word.violation);
     time.into_iter().chain(shape).chain(size.into_iter().flatten()).chain(gres).chain(certain).collect()
+}
+
+/// The violation of a job that would not be started any more: its deadline is over, or too near for its time limit.
+pub fn too_late(spec: &JobSpec, now: Timestamp) -> Option<Violation> {
+    let left = spec.deadline?.most_left(now)?;
+    let detail = if left <= TimeDelta::zero() {
+        Some("is over: name a later time, or leave it out".to_owned())
+    } else {
+        too_short(left, spec.resources.time)
+    };
+    Some(Violation::new("/backend_details/deadline", "contradiction", detail?))
 }
 
 /// Words of a job that the cluster did not report, although it may know them.

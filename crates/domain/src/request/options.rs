@@ -73,17 +73,24 @@ pub(crate) fn leaves_time(
     time: WallTime,
     faults: &mut Faults,
 ) {
-    // Otherwise the present time decides.
+    // Otherwise the present time decides: `too_late`.
     let left = deadline.and_then(|deadline| begin.unwrap_or(Moment::After(0)).until(deadline));
-    let left = left.and_then(|left| u64::try_from(left.num_seconds()).ok()).unwrap_or_default();
-    if left > 0 && left < time.seconds() {
-        let detail = format_args!(
+    if let Some(detail) = left.filter(|left| *left > TimeDelta::zero()).and_then(|left| too_short(left, time))
+    {
+        faults.add("/backend_details/deadline", "contradiction", detail);
+    }
+}
+
+/// What is wrong if so much time is left for a job.
+pub(crate) fn too_short(left: TimeDelta, time: WallTime) -> Option<String> {
+    let left = u64::try_from(left.num_seconds()).unwrap_or_default();
+    (left < time.seconds()).then(|| {
+        format!(
             "leaves {} minutes, and the job's time limit is {}: Slurm would never start it; request less time, or a later deadline",
             left / 60,
             time.minutes()
-        );
-        faults.add("/backend_details/deadline", "contradiction", detail);
-    }
+        )
+    })
 }
 
 fn nice(nice: i32, faults: &mut Faults) -> Option<i32> {

@@ -37,6 +37,16 @@ impl Moment {
         (left > 0).then(|| SbatchTime(format!("now+{left}seconds")))
     }
 
+    /// The most time that is left until it, which is not positive if it is over: a time in an unknown zone may be that of the westernmost one. `None`
+    /// for a time after the creation of a job.
+    pub fn most_left(self, now: DateTime<Utc>) -> Option<TimeDelta> {
+        match self {
+            Self::At(at) => Some(at - now),
+            Self::After(_) => None,
+            Self::Local(at) => Some(at.and_utc() + TimeDelta::hours(12) - now),
+        }
+    }
+
     /// The time until a later moment, which is negative if that is earlier; `None` if the two cannot be compared.
     pub fn until(self, later: Self) -> Option<TimeDelta> {
         let seconds = |number: u64| TimeDelta::try_seconds(i64::try_from(number).ok()?);

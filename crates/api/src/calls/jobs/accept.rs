@@ -43,14 +43,15 @@ pub(crate) async fn accept(
     let ((mut spec, secrets, cluster), webhook) = both(job, webhook).map_err(Problem::fields)?;
     name_job(id);
     let limits = known_limits(app, cluster).await?;
-    let beyond = limits::check(&spec, &limits);
+    // Postgres stores microseconds; this answer must equal later ones.
+    let now = app.clock.now().trunc_subsecs(6);
+    let mut beyond = limits::check(&spec, &limits);
+    beyond.extend(limits::too_late(&spec, now));
     spec.notes = limits::doubts(&spec, &limits).into_iter().map(Note::from).collect();
-    // Limits change, but a repeated request must get the same answer.
+    // Limits change and time passes, but a repeated request must get the same answer.
     if !beyond.is_empty() && app.store.find_job(id, &caller.viewer()).await?.is_none() {
         return Err(Problem::fields(beyond));
     }
-    // Postgres stores microseconds; this answer must equal later ones.
-    let now = app.clock.now().trunc_subsecs(6);
     let job = Job::accepted(id, caller.owner, cluster.name.clone(), spec, now);
     let (cluster, incarnation) = (cluster.clone(), known.incarnation(&cluster.name));
     Ok(Accepted { job, secrets, webhook, cluster, incarnation })

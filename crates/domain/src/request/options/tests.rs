@@ -2,7 +2,11 @@ use serde_json::json;
 use test_case::test_case;
 
 use super::*;
-use crate::{cluster::target::Cluster, fixtures::cluster, request::spec::JobSpec};
+use crate::{
+    cluster::target::Cluster,
+    fixtures::cluster,
+    request::{limits::too_late, spec::JobSpec},
+};
 
 /// A command with these resources and details.
 #[expect(clippy::needless_pass_by_value, reason = "so that cases write them in place")]
@@ -82,6 +86,19 @@ fn a_wrong_resource_names_its_field(resources: Value, expected: &[&str]) {
 #[test_case(json!({"sbatch_options": {"mem": "1G"}}), &["/backend_details/sbatch_options/mem reserved"] ; "an option with a field")]
 fn a_wrong_detail_names_its_field(details: Value, expected: &[&str]) {
     assert_eq!(faults(request(json!({}), details)), expected);
+}
+
+#[test_case("2026-12-01T00:00:00Z", Some("is over: name a later time, or leave it out") ; "it is over")]
+#[test_case("2026-12-01T09:29:00+01:00", Some("is over: name a later time, or leave it out") ; "over with an offset")]
+#[test_case("2026-12-01T09:00:00Z", Some("leaves 30 minutes, and the job's time limit is 240: Slurm would never start it; request less time, or a later deadline") ; "too near")]
+#[test_case("2026-12-01T12:30:00Z", None ; "just enough")]
+#[test_case("2026-11-30", Some("is over: name a later time, or leave it out") ; "over in all zones")]
+#[test_case("2026-12-01T01:00:00", None ; "enough in the westernmost zone")]
+#[test_case("now+5hours", None ; "after its creation")]
+fn a_deadline_that_nothing_can_keep_is_refused(deadline: &str, expected: Option<&str>) {
+    let spec = on(cluster(), request(json!({}), json!({"deadline": deadline}))).unwrap();
+    let violation = too_late(&spec, "2026-12-01T08:30:00Z".parse().unwrap());
+    assert_eq!(violation.map(|violation| violation.detail).as_deref(), expected);
 }
 
 #[test]
