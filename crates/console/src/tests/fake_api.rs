@@ -95,7 +95,8 @@ impl FakeApi {
     pub(super) fn console(&self) -> Router {
         let login = if self.is_open { LogIn::Nothing } else { LogIn::Token };
         let now = || "2026-11-28T01:00:00Z".parse().unwrap_or(DateTime::UNIX_EPOCH);
-        let settings = Settings { login, key: SessionKey::derive(&[7; 32]), now: Arc::new(now) };
+        let settings =
+            Settings { login, issuer: None, key: SessionKey::derive(&[7; 32]), now: Arc::new(now) };
         mount(Router::new().fallback(answer).with_state(self.clone()), settings)
     }
 }
