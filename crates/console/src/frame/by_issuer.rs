@@ -10,7 +10,7 @@ use secrecy::{ExposeSecret, SecretString};
 
 use super::log_in::{NoSession, Why, form, next, session_of};
 use crate::{
-    ROOT,
+    ROOT, assets,
     client::{Failure, Query},
     issuer::{Issuer, IssuerFault, Returned},
     model::Text,
@@ -160,6 +160,7 @@ fn onward(to: &str) -> Html<String> {
                 meta charset="utf-8";
                 meta http-equiv="refresh" content={ "0;url=" (to) };
                 title { "Logged in · tao-slurm" }
+                link rel="icon" type="image/svg+xml" href=(assets::icon());
             }
             body { p { "You are logged in. " a href=(to) { "Go on" } } }
         }

@@ -44,8 +44,8 @@ fn one(pairs: &[(String, String)], name: &str) -> String {
 #[test]
 fn a_visitor_is_sent_to_the_issuer_with_a_state_and_a_challenge() {
     let config = config(ISSUER, TokenKind::AccessToken);
-    let begin = || begin(&config, &document(&json!({})));
-    let begun = begin();
+    let log_in = || begin(&config, &document(&json!({})));
+    let begun = log_in();
     let address = Url::parse(&begun.address).unwrap();
     assert_eq!(address.path(), "/realms/gpu/auth");
     let sent = pairs(address.query().unwrap());
@@ -64,7 +64,7 @@ fn a_visitor_is_sent_to_the_issuer_with_a_state_and_a_challenge() {
     let challenge = PkceCodeChallenge::from_code_verifier_sha256(&verifier);
     assert_eq!(one(&sent, "code_challenge"), challenge.as_str());
     assert!(!begun.address.contains(begun.verifier.expose_secret()), "the verifier stays here");
-    let again = begin();
+    let again = log_in();
     assert_ne!(again.state.expose_secret(), begun.state.expose_secret());
     assert_ne!(again.verifier.expose_secret(), begun.verifier.expose_secret());
     assert_eq!(format!("{begun:?}"), "Begun");

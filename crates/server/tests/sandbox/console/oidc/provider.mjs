@@ -51,10 +51,11 @@ const provider = new Provider(issuer, {
   },
 });
 
-const form = `<!DOCTYPE html><title>Provider</title><link rel="icon" href="data:,">
+const form = `<!DOCTYPE html><title>Provider</title>
   <form method="post"><h1>Who are you?</h1><input name="name"><button>Continue</button><button name="no" value="1">Cancel</button></form>`;
 
 async function answer(request, response) {
+  if (request.url === "/favicon.ico") return response.writeHead(204).end();
   if (!request.url.startsWith("/interaction/")) return provider.callback()(request, response);
   if (request.method === "GET") return response.setHeader("content-type", "text/html").end(form);
   let text = "";
