@@ -69,7 +69,7 @@ mod tests {
     use axum::http::header;
 
     use super::*;
-    use crate::session::SessionKey;
+    use crate::session::{SessionKey, seal};
 
     fn sealer(service: u8) -> Sealer {
         Sealer::new(&SessionKey::derive(&[service; 32]))
@@ -98,6 +98,7 @@ mod tests {
         assert_eq!((back.state.expose_secret(), back.next.as_str()), ("s", "/ui/jobs?q=\"a\""));
         assert_eq!(back.verifier.expose_secret(), "v");
         assert!(presented(7, 10).is_none() && presented(8, 9).is_none());
+        assert_ne!(PURPOSE, seal::PURPOSE, "a session is no log-in");
     }
 
     #[test]

@@ -21,7 +21,7 @@ const NONCE: usize = 24;
 const TIME: usize = 8;
 const LENGTH: usize = 2;
 /// The purpose of the derived key, and what a sealed text is bound to.
-const PURPOSE: &[u8] = b"tao-slurm: sessions of the console, 1";
+pub(super) const PURPOSE: &[u8] = b"tao-slurm: sessions of the console, 1";
 /// How long a session lasts, unless its token ends first.
 pub(super) const LIFETIME: TimeDelta = TimeDelta::days(14);
 /// The longest session: browsers keep 4096 bytes of a cookie, and Base64 adds a third.

@@ -128,7 +128,7 @@ async fn a_visitor_logs_in_at_the_issuer_and_arrives_at_the_page() {
     let form = get(&place.console, page.header("location"), &[]).await.text;
     let link =
         "href=\"/ui/login/start?next=%2Fui%2Fjobs%3Fstatus%3DError\">Log in with login.example.org</a>";
-    assert!(form.contains(link) && form.contains("name=\"token\""), "{form}");
+    assert!(form.contains(link) && form.contains("name=\"token\"") && !form.contains("autofocus"), "{form}");
     let cookie = place.begun("/ui/jobs?status=Error").await;
     let answer = place.back("code=c%2B1&state=state-1&iss=https://login.example.org", &cookie).await;
     assert_eq!(answer.status, StatusCode::OK, "{}", answer.text);
@@ -350,7 +350,8 @@ async fn a_log_out_is_followed_by_no_log_in() {
 #[tokio::test]
 async fn without_an_issuer_there_is_no_log_in_at_one() {
     let console = FakeApi::new().console();
-    assert!(!get(&console, "/ui/login", &[]).await.text.contains("Log in with"));
+    let form = get(&console, "/ui/login", &[]).await.text;
+    assert!(!form.contains("Log in with") && form.contains("autofocus"), "{form}");
     for path in ["/ui/login/start", "/ui/login/callback?code=c&state=s"] {
         assert_eq!(get(&console, path, &[SAME]).await.status, StatusCode::NOT_FOUND, "{path}");
     }

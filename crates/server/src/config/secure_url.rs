@@ -1,4 +1,4 @@
-//! Addresses that nobody on the way can change.
+//! Addresses whose documents cannot be changed on the way.
 
 use std::net::IpAddr;
 
