@@ -45,7 +45,11 @@ pub(crate) async fn start(
         ROOT.clone_into(&mut pending.next);
         pending.issued(&console.sealer, https, now)
     });
-    Ok((cookie.map(|cookie| [(header::SET_COOKIE, cookie)]), Redirect::to(&begun.address)).into_response())
+    let mut response = Redirect::to(&begun.address).into_response();
+    for cookie in LogInBegun::left(&headers, https).into_iter().chain(cookie) {
+        response.headers_mut().append(header::SET_COOKIE, cookie);
+    }
+    Ok(response)
 }
 
 /// Begins the session of a visitor who returns from the issuer.
@@ -56,13 +60,14 @@ pub(crate) async fn finish(
 ) -> Result<Response, Failure> {
     let issuer = console.issuer.clone().ok_or_else(Failure::no_page)?;
     let query = Query::parse(uri.query().unwrap_or_default());
-    let pending = LogInBegun::presented(&console.sealer, &headers, (console.now)());
+    let state = once(&query, "state").unwrap_or_default().to_owned();
+    let pending = LogInBegun::presented(&console.sealer, &headers, &state, (console.now)());
     let back = pending.as_ref().map_or_else(|| ROOT.to_owned(), |pending| pending.next.clone());
     let mut response = match begun_session(&console, &*issuer, &query, pending, &headers).await {
         Ok(cookie) => ([(header::SET_COOKIE, cookie)], onward(&back)).into_response(),
         Err(why) => form(&console, &Query::new().with("next", back), Some(&why)),
     };
-    if let Some(cookie) = LogInBegun::expired(console.is_https(&headers)) {
+    if let Some(cookie) = LogInBegun::expired(&state, console.is_https(&headers)) {
         response.headers_mut().append(header::SET_COOKIE, cookie);
     }
     Ok(response)
@@ -91,13 +96,8 @@ async fn begun_session(
 
 /// What the visitor brings back, if this browser began the log-in.
 fn returned(query: &Query, pending: Option<LogInBegun>) -> Result<Returned, Why> {
-    let once = |name: &str| {
-        let mut values = query.all(name);
-        values.next().filter(|value| !value.is_empty() && values.next().is_none())
-    };
     // Before all else: other sites can send a visitor here with anything.
-    let known = pending.filter(|pending| once("state") == Some(pending.state.expose_secret()));
-    let Some(LogInBegun { verifier, .. }) = known else {
+    let Some(LogInBegun { verifier, .. }) = pending else {
         return Err(Why::refused(
             "This log-in was used before, is older than 10 minutes, or did not begin in this browser. Log in again.",
         ));
@@ -105,8 +105,15 @@ fn returned(query: &Query, pending: Option<LogInBegun>) -> Result<Returned, Why>
     if let Some(error) = query.one("error") {
         return Err(denied(error, query.one("error_description")));
     }
-    let code = once("code").ok_or_else(|| Why::refused("The issuer returned no code. Log in again."))?;
+    let code =
+        once(query, "code").ok_or_else(|| Why::refused("The issuer returned no code. Log in again."))?;
     Ok(Returned { code: SecretString::from(code), verifier, issuer: query.one("iss").map(str::to_owned) })
+}
+
+/// The value of a name that occurs once (RFC 6749 §3.1).
+fn once<'a>(query: &'a Query, name: &str) -> Option<&'a str> {
+    let mut values = query.all(name);
+    values.next().filter(|value| !value.is_empty() && values.next().is_none())
 }
 
 /// The issuer's answer instead of a code.

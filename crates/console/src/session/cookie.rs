@@ -24,11 +24,19 @@ pub(crate) fn expired(is_https: bool) -> Option<HeaderValue> {
     header_value(String::new(), TimeDelta::zero(), is_https)
 }
 
+fn cookies(headers: &HeaderMap) -> impl Iterator<Item = Cookie<'_>> {
+    let values = headers.get_all(header::COOKIE).into_iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(Cookie::split_parse).filter_map(Result::ok)
+}
+
+/// The names of the request's cookies.
+pub(super) fn names(headers: &HeaderMap) -> Vec<String> {
+    cookies(headers).map(|cookie| cookie.name().to_owned()).collect()
+}
+
 /// The first cookie of this name that can be read. Another program on the same host may have set one of the same name.
 pub(super) fn found<T>(name: &str, headers: &HeaderMap, read: impl Fn(&str) -> Option<T>) -> Option<T> {
-    let values = headers.get_all(header::COOKIE).into_iter().filter_map(|value| value.to_str().ok());
-    let mut cookies = values.flat_map(Cookie::split_parse).filter_map(Result::ok);
-    cookies.find_map(|cookie| (cookie.name() == name).then(|| read(cookie.value())).flatten())
+    cookies(headers).find_map(|cookie| (cookie.name() == name).then(|| read(cookie.value())).flatten())
 }
 
 /// The API's own paths never get the cookie, and other sites' pages cannot send it.

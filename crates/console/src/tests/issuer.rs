@@ -115,8 +115,9 @@ fn cookies(answer: &Shown) -> Vec<&str> {
 
 /// The answer ended the log-in that had begun, and returns the rest of its cookies.
 fn others<'a>(answer: &'a Shown, what: &str) -> Vec<&'a str> {
-    let (ended, others): (Vec<_>, Vec<_>) =
-        cookies(answer).into_iter().partition(|cookie| cookie.starts_with("tao_slurm_login=;"));
+    let (ended, others): (Vec<_>, Vec<_>) = cookies(answer)
+        .into_iter()
+        .partition(|cookie| cookie.starts_with("tao_slurm_login_") && cookie.contains("=;"));
     assert!(matches!(ended.as_slice(), [one] if one.contains("Max-Age=0")), "{what}: {ended:?}");
     others
 }
@@ -177,14 +178,27 @@ async fn an_answer_to_no_log_in_of_this_browser_is_refused(query: &str, seconds:
 }
 
 #[tokio::test]
+async fn two_tabs_log_in_at_the_same_time() {
+    let place = good();
+    let both = format!("{}; {}", place.begun("/ui/usage").await, place.begun("/ui/clusters").await);
+    for (number, next) in [(2, "/ui/clusters"), (1, "/ui/usage")] {
+        let answer = place.back(&format!("code=c&state=state-{number}"), &both).await;
+        assert!(answer.text.contains(&format!("content=\"0;url={next}\"")), "{number}: {}", answer.text);
+    }
+    // A cookie under the name of another log-in is not that one.
+    let swapped = both.replace("state-1=", "state-3=");
+    assert_eq!(place.back("code=c&state=state-3", &swapped).await.status, StatusCode::UNAUTHORIZED);
+}
+
+#[tokio::test]
 async fn a_session_and_a_log_in_that_has_begun_are_not_each_other() {
     let place = good();
     let session = logged_in(&place.console).await;
     let begun = place.begun("/ui").await;
-    let swapped = begun.replace("tao_slurm_login", "tao_slurm_session");
+    let swapped = begun.replace("tao_slurm_login_state-1", "tao_slurm_session");
     let page = get(&place.console, "/ui/jobs", &[("cookie", &swapped)]).await;
     assert_eq!(page.status, StatusCode::SEE_OTHER);
-    let swapped = session.replace("tao_slurm_session", "tao_slurm_login");
+    let swapped = session.replace("tao_slurm_session", "tao_slurm_login_state-1");
     let answer = place.back("code=c&state=state-1", &swapped).await;
     assert_eq!((answer.status, place.asked()), (StatusCode::UNAUTHORIZED, 0));
 }
