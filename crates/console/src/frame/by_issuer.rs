@@ -29,7 +29,7 @@ pub(crate) async fn start(
 ) -> Result<Response, Failure> {
     let issuer = console.issuer.clone().ok_or_else(Failure::no_page)?;
     let query = Query::parse(uri.query().unwrap_or_default());
-    // Another site could replace a log-in that has begun.
+    // A page of another site begins no log-in: many of them would end those that have begun.
     let from = headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
     if matches!(from, Some(b"cross-site" | b"same-site")) {
         return Ok(Redirect::to(&query.only(&["next"]).after(&format!("{ROOT}/login"))).into_response());

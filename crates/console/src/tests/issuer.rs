@@ -292,7 +292,7 @@ async fn an_issuer_that_is_away_leaves_the_token_form() {
 }
 
 #[tokio::test]
-async fn another_site_cannot_replace_a_log_in_that_has_begun() {
+async fn another_site_cannot_begin_a_log_in() {
     let place = good();
     for site in ["cross-site", "same-site"] {
         let answer = get(&place.console, "/ui/login/start?next=/ui/usage", &[("sec-fetch-site", site)]).await;
