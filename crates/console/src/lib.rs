@@ -7,6 +7,7 @@
 mod assets;
 mod client;
 mod frame;
+mod issuer;
 mod layout;
 mod logtext;
 mod model;
@@ -22,11 +23,15 @@ use axum::{
     response::{IntoResponse, Redirect, Response},
 };
 
+pub use issuer::{Begun, Issuer, IssuerFault, Pending, Returned};
 pub use session::SessionKey;
 pub use state::{LogIn, Now, Settings};
 
 /// Where the pages are.
 pub(crate) const ROOT: &str = "/ui";
+
+/// The address to which an issuer sends visitors back.
+pub const CALLBACK: &str = "/ui/login/callback";
 
 /// The method and the path of each page and of each thing that pages do, such as `GET /ui/jobs/{id}`. Tests of all pages use it.
 pub fn addresses() -> impl Iterator<Item = (Method, String)> {

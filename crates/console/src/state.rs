@@ -2,10 +2,13 @@
 
 use std::{fmt, sync::Arc};
 
-use axum::Router;
+use axum::{Router, http::HeaderMap};
 use chrono::{DateTime, Utc};
 
-use crate::session::{Sealer, SessionKey};
+use crate::{
+    issuer::Issuer,
+    session::{self, Sealer, SessionKey},
+};
 
 /// The current time.
 pub type Now = Arc<dyn Fn() -> DateTime<Utc> + Send + Sync>;
@@ -22,6 +25,8 @@ pub enum LogIn {
 /// The settings of the pages.
 pub struct Settings {
     pub login: LogIn,
+    /// Where visitors can get a token; none if they must have one.
+    pub issuer: Option<Arc<dyn Issuer>>,
     /// Seals sessions. All processes of a service must have the same.
     pub key: SessionKey,
     pub now: Now,
@@ -38,13 +43,19 @@ impl fmt::Debug for Settings {
 pub(crate) struct Console {
     pub(crate) api: Router,
     pub(crate) login: LogIn,
+    pub(crate) issuer: Option<Arc<dyn Issuer>>,
     pub(crate) sealer: Sealer,
     pub(crate) now: Now,
 }
 
 impl Console {
     pub(crate) fn new(api: Router, settings: Settings) -> Self {
-        let Settings { login, key, now } = settings;
-        Self { api, login, sealer: Sealer::new(&key), now }
+        let Settings { login, issuer, key, now } = settings;
+        Self { api, login, issuer, sealer: Sealer::new(&key), now }
+    }
+
+    /// Whether browsers come by HTTPS, so that they keep cookies for it alone.
+    pub(crate) fn is_https(&self, headers: &HeaderMap) -> bool {
+        session::is_https(headers) || self.issuer.as_ref().is_some_and(|issuer| issuer.is_https())
     }
 }

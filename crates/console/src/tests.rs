@@ -5,6 +5,7 @@ mod fake_api;
 mod forgery;
 mod frame;
 mod hostile;
+mod issuer;
 mod readings;
 mod sessions;
 mod usage;

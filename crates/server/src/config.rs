@@ -16,8 +16,10 @@ mod jwt;
 mod kept_cluster;
 mod key_file;
 mod kinds;
+mod log_in;
 mod problems;
 mod render;
+mod secure_url;
 mod settings;
 mod sources;
 mod tao;
@@ -38,10 +40,12 @@ use faults::Faults;
 pub(crate) use jwt::{JwtConfig, KeyPlace};
 pub(crate) use kept_cluster::{KeptRules, key_fault};
 pub(crate) use key_file::{existing_key, sealing_key};
+pub(crate) use log_in::{LogInConfig, client_secret};
 use problems::Problems;
 pub(crate) use render::{example, render};
 use secrecy::SecretString;
-pub(crate) use settings::{AuthMode, Log, LogFormat, Server, Settings};
+pub(crate) use secure_url::secure_url;
+pub(crate) use settings::{AuthMode, Log, LogFormat, Server, Settings, TokenKind};
 pub(crate) use warnings::warnings;
 
 /// The file without --config.
@@ -146,6 +150,11 @@ fn check_sections(settings: &Settings, problems: &mut Problems) {
             server.bind
         );
         problems.add("auth.mode", advice);
+    }
+    let has_login = settings.auth.jwt.as_ref().is_some_and(|jwt| jwt.login.is_some());
+    if settings.auth.mode == AuthMode::Disabled && has_login {
+        let advice = "is for callers with tokens, but auth.mode is \"disabled\"; leave this section out, or set auth.mode to \"tokens\"";
+        problems.add("auth.jwt.login", advice);
     }
     if let Some(url) = &database.url {
         database_url::check(url, problems);

@@ -8,6 +8,7 @@ use axum::{
     middleware::Next,
     response::{Html, IntoResponse, Redirect, Response},
 };
+use chrono::TimeDelta;
 use maud::html;
 
 use super::visit::Wants;
@@ -19,6 +20,9 @@ use crate::{
     session,
     state::{Console, LogIn},
 };
+
+/// The shortest session that a log-in at the issuer follows without a question.
+const SHORTEST: TimeDelta = TimeDelta::minutes(1);
 
 impl IntoResponse for Failure {
     /// The status with the failure beside it, for [`explained`].
@@ -98,7 +102,7 @@ pub(super) async fn explained(State(console): State<Console>, request: Request, 
         None => foreign(status),
     };
     if failure.status == StatusCode::UNAUTHORIZED {
-        return to_log_in(&asked, &headers);
+        return to_log_in(&asked, &headers, &console);
     }
     let visitor = match console.login {
         LogIn::Nothing => Some(Who::anyone()),
@@ -125,7 +129,17 @@ fn foreign(status: StatusCode) -> Failure {
     }
 }
 
-fn to_log_in(asked: &Asked, headers: &HeaderMap) -> Response {
+/// The page to log in; or the issuer at once, if the token came from there. The issuer's own session then makes another without a
+/// question. A log-in is never followed by another within a minute, so a token that is refused at once leads in no circle.
+fn log_in(headers: &HeaderMap, console: &Console) -> String {
+    let now = (console.now)();
+    let is_renewed = console.issuer.is_some()
+        && session::presented(&console.sealer, headers, now)
+            .is_some_and(|session| session.is_of_issuer && now - session.begun >= SHORTEST);
+    format!("{ROOT}/login{}", if is_renewed { "/start" } else { "" })
+}
+
+fn to_log_in(asked: &Asked, headers: &HeaderMap, console: &Console) -> Response {
     if asked.is_stream {
         return StatusCode::UNAUTHORIZED.into_response();
     }
@@ -136,7 +150,7 @@ fn to_log_in(asked: &Asked, headers: &HeaderMap) -> Response {
         Wants::Page => None,
         Wants::Live | Wants::Piece => here,
     };
-    let to = Query::new().with_if("next", back).after(&format!("{ROOT}/login"));
+    let to = Query::new().with_if("next", back).after(&log_in(headers, console));
     let mut response = match asked.wants {
         Wants::Page if asked.is_from_elsewhere && !headers.contains_key(header::COOKIE) => {
             let again =
@@ -152,7 +166,7 @@ fn to_log_in(asked: &Asked, headers: &HeaderMap) -> Response {
             response
         }
     };
-    if let Some(cookie) = session::expired(headers) {
+    if let Some(cookie) = session::expired(console.is_https(headers)) {
         response.headers_mut().append(header::SET_COOKIE, cookie);
     }
     response

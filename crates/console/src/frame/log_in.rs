@@ -1,11 +1,11 @@
-//! Log in with a token, and log out.
+//! Log in with a token, and log out. `by_issuer` gets a token from an issuer.
 
 use axum::{
     extract::{OriginalUri, State},
-    http::{HeaderMap, StatusCode, header},
+    http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{Html, IntoResponse, Redirect, Response},
 };
-use maud::html;
+use maud::{Markup, html};
 use secrecy::{ExposeSecret, SecretString};
 
 use super::visit::Fields;
@@ -13,7 +13,7 @@ use crate::{
     ROOT,
     client::{Api, Failure, ME, Query},
     layout::{Section, Shell, live},
-    model::Who,
+    model::{Text, Who},
     session::{self, Session},
     state::{Console, LogIn},
 };
@@ -36,36 +36,57 @@ pub(crate) async fn begin(
 ) -> Result<Response, Failure> {
     let query = Query::parse(uri.query().unwrap_or_default());
     let token = SecretString::from(fields.one("token").unwrap_or_default().trim());
-    let again = |why: &str| Ok(form(&console, &query, Some(why)));
     if token.expose_secret().is_empty() {
-        return again("Enter a token.");
+        return Ok(form(&console, &query, Some(&Why::refused("Enter a token."))));
     }
-    let api = Api::new(console.api.clone(), Some(token.clone()), &headers);
-    let caller = match api.get(&ME, &[], &Query::new()).await {
-        Ok(caller) => caller,
-        Err(failure) if matches!(failure.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => {
-            return again(failure.detail.raw());
+    match session_of(&console, token, false, &headers).await {
+        Ok(cookie) => Ok(([(header::SET_COOKIE, cookie)], Redirect::to(&next(&query))).into_response()),
+        Err(NoSession::Refused(failure)) if may_be_the_token(&failure) => {
+            Ok(form(&console, &query, Some(&Why::refused(failure.detail.raw()))))
         }
-        Err(failure) => return Err(failure),
-    };
-    let session = Session { token, who: Who { owner: caller.owner, scopes: caller.scopes } };
-    let Some(cookie) = session::issued(&console.sealer, &session, &headers, (console.now)()) else {
-        return again("The token is longer than a cookie can hold: about 2,800 bytes.");
-    };
-    Ok(([(header::SET_COOKIE, cookie)], Redirect::to(&next(&query))).into_response())
+        Err(NoSession::Refused(failure)) => Err(failure),
+        Err(NoSession::TooLong) => {
+            let why = Why::refused("The token is longer than a cookie can hold: about 2,800 bytes.");
+            Ok(form(&console, &query, Some(&why)))
+        }
+    }
 }
 
-/// Ends the session. The token itself stays valid.
-pub(crate) async fn end(headers: HeaderMap) -> Response {
+fn may_be_the_token(failure: &Failure) -> bool {
+    matches!(failure.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
+}
+
+/// Why a token begins no session.
+pub(super) enum NoSession {
+    Refused(Failure),
+    TooLong,
+}
+
+/// The cookie of a session with this token, if the API takes it.
+pub(super) async fn session_of(
+    console: &Console,
+    token: SecretString,
+    is_of_issuer: bool,
+    headers: &HeaderMap,
+) -> Result<HeaderValue, NoSession> {
+    let api = Api::new(console.api.clone(), Some(token.clone()), headers);
+    let caller = api.get(&ME, &[], &Query::new()).await.map_err(NoSession::Refused)?;
+    let who = Who { owner: caller.owner, scopes: caller.scopes };
+    let session = Session { token, who, is_of_issuer, begun: (console.now)() };
+    session::issued(&console.sealer, &session, console.is_https(headers)).ok_or(NoSession::TooLong)
+}
+
+/// Ends the session. The token itself stays valid, and so does the visitor's log-in at the issuer.
+pub(crate) async fn end(State(console): State<Console>, headers: HeaderMap) -> Response {
     let mut response = Redirect::to(&format!("{ROOT}/login")).into_response();
-    if let Some(cookie) = session::expired(&headers) {
+    if let Some(cookie) = session::expired(console.is_https(&headers)) {
         response.headers_mut().append(header::SET_COOKIE, cookie);
     }
     response
 }
 
 /// Where to go after the log-in: only to pages of ours.
-fn next(query: &Query) -> String {
+pub(super) fn next(query: &Query) -> String {
     let is_ours = |to: &&str| {
         let rest = to.strip_prefix(ROOT);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?']))
@@ -74,19 +95,39 @@ fn next(query: &Query) -> String {
     query.one("next").filter(is_ours).unwrap_or(ROOT).to_owned()
 }
 
-fn form(console: &Console, query: &Query, why: Option<&str>) -> Response {
-    let status = if why.is_some() { StatusCode::UNAUTHORIZED } else { StatusCode::OK };
-    let to = query.only(&["next"]).after(&format!("{ROOT}/login"));
+/// Why there is no session yet.
+pub(super) struct Why {
+    pub(super) status: StatusCode,
+    pub(super) text: Markup,
+}
+
+impl Why {
+    pub(super) fn refused(text: &str) -> Self {
+        Self { status: StatusCode::UNAUTHORIZED, text: html! { (text) } }
+    }
+}
+
+/// The page to log in, with the reason if the visitor has tried.
+pub(super) fn form(console: &Console, query: &Query, why: Option<&Why>) -> Response {
+    let next = query.only(&["next"]);
     let content = html! {
-        form.log-in method="post" action=(to) {
+        form.log-in method="post" action=(next.after(&format!("{ROOT}/login"))) {
             h1 { "Log in" }
             @if let Some(why) = why {
-                p.problem #why role="alert" { (why) }
+                p.problem #why role="alert" { (why.text) }
+            }
+            @if let Some(issuer) = &console.issuer {
+                // A link: `form-action` of the policy would also hold for the addresses to which the answer of a form leads, and
+                // the issuer may lead on to others.
+                a.button.main href=(next.after(&format!("{ROOT}/login/start"))) {
+                    "Log in with " (Text::from(issuer.name()).plain())
+                }
+                p.or { "or with a token" }
             }
             label for="token" { "Token" }
-            input #token type="password" name="token" required autofocus autocomplete="current-password"
-                spellcheck="false" aria-describedby=[why.map(|_| "why")];
-            button.main { "Log in" }
+            input #token type="password" name="token" required autofocus[console.issuer.is_none()]
+                autocomplete="current-password" spellcheck="false" aria-describedby=[why.map(|_| "why")];
+            button.main[console.issuer.is_none()] { "Log in" }
             p.hint {
                 "You see what this token may see, and can do what it may do. An administrator creates one with "
                 code { "tao-slurm token create --owner NAME --scope read,write" } "."
@@ -95,6 +136,7 @@ fn form(console: &Console, query: &Query, why: Option<&str>) -> Response {
     };
     let shell =
         Shell { title: "Log in", section: Section::None, wakes: None, now: (console.now)(), visitor: None };
+    let status = why.map_or(StatusCode::OK, |why| why.status);
     (status, Html(shell.around(&live(&content)).into_string())).into_response()
 }
 

@@ -1,6 +1,7 @@
 //! What all pages share: the visitor, the headers of answers, problems, log-in, and the stream that wakes live pages.
 
 mod answer;
+mod by_issuer;
 mod events;
 mod explained;
 mod headers;
@@ -9,6 +10,7 @@ mod visit;
 mod wake;
 
 pub(crate) use answer::{Page, done, gone_to};
+pub(crate) use by_issuer::{finish, start};
 pub(crate) use events::{ServerEvent, ServerEvents};
 pub(crate) use log_in::{ask, begin, end};
 pub(crate) use visit::{Fields, IdPath, Visit, Wants};

@@ -60,7 +60,7 @@ impl FromRequestParts<Console> for Visit {
             LogIn::Nothing => (None, Who::anyone()),
             LogIn::Token => {
                 let session = session::presented(&console.sealer, &parts.headers, now);
-                let Session { token, who } = session.ok_or_else(Failure::not_logged_in)?;
+                let Session { token, who, .. } = session.ok_or_else(Failure::not_logged_in)?;
                 (Some(token), who)
             }
         };

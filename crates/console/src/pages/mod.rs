@@ -31,6 +31,8 @@ macro_rules! pages {
 
 pages! {
     "/login": get frame::ask, post frame::begin;
+    "/login/start": get frame::start;
+    "/login/callback": get frame::finish;
     "/logout": post frame::end;
     "/assets/{hash}/{name}": get assets::serve;
     "/wake": get frame::wake;

@@ -1,8 +1,8 @@
 //! The cookie that carries a session.
 
 use axum::http::{HeaderMap, HeaderValue, header};
-use chrono::{DateTime, Utc};
-use cookie::{Cookie, SameSite};
+use chrono::{DateTime, TimeDelta, Utc};
+use cookie::{Cookie, CookieBuilder, SameSite};
 
 use super::seal::{LIFETIME, Sealer, Session};
 use crate::ROOT;
@@ -11,42 +11,49 @@ const NAME: &str = "tao_slurm_session";
 
 /// The session of the request; none without a valid one.
 pub(crate) fn presented(sealer: &Sealer, headers: &HeaderMap, now: DateTime<Utc>) -> Option<Session> {
-    let values = headers.get_all(header::COOKIE).into_iter().filter_map(|value| value.to_str().ok());
-    let mut cookies = values.flat_map(Cookie::split_parse).filter_map(Result::ok);
-    // Another program on the same host may have set one of the same name.
-    cookies.find_map(|cookie| (cookie.name() == NAME).then(|| sealer.open(cookie.value(), now)).flatten())
+    found(NAME, headers, |value| sealer.open(value, now))
 }
 
 /// Begins a session; none for a token that is too long.
-pub(crate) fn issued(
-    sealer: &Sealer,
-    session: &Session,
-    headers: &HeaderMap,
-    now: DateTime<Utc>,
-) -> Option<HeaderValue> {
-    let seconds = cookie::time::Duration::seconds(LIFETIME.num_seconds());
-    header_value(sealer.seal(session, now)?, seconds, headers)
+pub(crate) fn issued(sealer: &Sealer, session: &Session, is_https: bool) -> Option<HeaderValue> {
+    header_value(sealer.seal(session)?, LIFETIME, is_https)
 }
 
 /// Ends a session.
-pub(crate) fn expired(headers: &HeaderMap) -> Option<HeaderValue> {
-    header_value(String::new(), cookie::time::Duration::ZERO, headers)
+pub(crate) fn expired(is_https: bool) -> Option<HeaderValue> {
+    header_value(String::new(), TimeDelta::zero(), is_https)
+}
+
+fn cookies(headers: &HeaderMap) -> impl Iterator<Item = Cookie<'_>> {
+    let values = headers.get_all(header::COOKIE).into_iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(Cookie::split_parse).filter_map(Result::ok)
+}
+
+/// The names of the request's cookies.
+pub(super) fn names(headers: &HeaderMap) -> Vec<String> {
+    cookies(headers).map(|cookie| cookie.name().to_owned()).collect()
+}
+
+/// The first cookie of this name that can be read. Another program on the same host may have set one of the same name.
+pub(super) fn found<T>(name: &str, headers: &HeaderMap, read: impl Fn(&str) -> Option<T>) -> Option<T> {
+    cookies(headers).find_map(|cookie| (cookie.name() == name).then(|| read(cookie.value())).flatten())
 }
 
 /// The API's own paths never get the cookie, and other sites' pages cannot send it.
-fn header_value(value: String, age: cookie::time::Duration, headers: &HeaderMap) -> Option<HeaderValue> {
-    let cookie = Cookie::build((NAME, value))
-        .path(ROOT)
-        .http_only(true)
-        .same_site(SameSite::Strict)
-        .secure(is_https(headers))
-        .max_age(age);
+fn header_value(value: String, age: TimeDelta, is_https: bool) -> Option<HeaderValue> {
+    written(Cookie::build((NAME, value)).path(ROOT).same_site(SameSite::Strict), age, is_https)
+}
+
+/// A cookie that scripts cannot read.
+pub(super) fn written(cookie: CookieBuilder<'_>, age: TimeDelta, is_https: bool) -> Option<HeaderValue> {
+    let age = cookie::time::Duration::seconds(age.num_seconds());
+    let cookie = cookie.http_only(true).secure(is_https).max_age(age);
     HeaderValue::from_str(&cookie.build().to_string()).ok()
 }
 
 /// The service itself speaks HTTP; a proxy for TLS says that the browser came by HTTPS. A wrong header only makes the cookie
 /// useless to its sender.
-fn is_https(headers: &HeaderMap) -> bool {
+pub(crate) fn is_https(headers: &HeaderMap) -> bool {
     let is_https = |text: &str| text.trim().eq_ignore_ascii_case("https");
     let first = |name: &str| headers.get(name)?.to_str().ok()?.split(',').next().map(str::to_owned);
     first("x-forwarded-proto").is_some_and(|proto| is_https(&proto))
@@ -73,8 +80,10 @@ mod tests {
 
     fn set(pairs: &[(&'static str, &str)]) -> String {
         let sealer = Sealer::new(&SessionKey::derive(&[7; 32]));
-        let session = Session { token: SecretString::from("tsl_x"), who: Who::anyone() };
-        issued(&sealer, &session, &headers(pairs), DateTime::UNIX_EPOCH).unwrap().to_str().unwrap().to_owned()
+        let token = SecretString::from("tsl_x");
+        let begun = DateTime::UNIX_EPOCH;
+        let session = Session { token, who: Who::anyone(), is_of_issuer: false, begun };
+        issued(&sealer, &session, is_https(&headers(pairs))).unwrap().to_str().unwrap().to_owned()
     }
 
     #[test]

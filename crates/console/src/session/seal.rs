@@ -11,6 +11,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use hmac::{Hmac, KeyInit as _, Mac};
 use rand::RngCore;
 use secrecy::{ExposeSecret, SecretString};
+use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 use zeroize::Zeroizing;
 
@@ -20,7 +21,7 @@ const NONCE: usize = 24;
 const TIME: usize = 8;
 const LENGTH: usize = 2;
 /// The purpose of the derived key, and what a sealed text is bound to.
-const PURPOSE: &[u8] = b"tao-slurm: sessions of the console, 1";
+pub(super) const PURPOSE: &[u8] = b"tao-slurm: sessions of the console, 1";
 /// How long a session lasts, unless its token ends first.
 pub(super) const LIFETIME: TimeDelta = TimeDelta::days(14);
 /// The longest session: browsers keep 4096 bytes of a cookie, and Base64 adds a third.
@@ -50,9 +51,21 @@ impl fmt::Debug for SessionKey {
 pub(crate) struct Session {
     pub(crate) token: SecretString,
     pub(crate) who: Who,
+    /// The token comes from a log-in at the issuer.
+    pub(crate) is_of_issuer: bool,
+    pub(crate) begun: DateTime<Utc>,
 }
 
-/// Seals and opens sessions.
+/// What a session has besides its token.
+#[derive(Serialize, Deserialize)]
+struct Head {
+    #[serde(flatten)]
+    who: Who,
+    #[serde(default)]
+    is_of_issuer: bool,
+}
+
+/// Seals and opens what browsers keep.
 #[derive(Clone)]
 pub(crate) struct Sealer(XChaCha20Poly1305);
 
@@ -63,37 +76,53 @@ impl Sealer {
 
     /// The time of the log-in, the length of what the visitor is, that itself, and the token. None for a token that is too long
     /// for a cookie.
-    pub(super) fn seal(&self, session: &Session, now: DateTime<Utc>) -> Option<String> {
-        let who = serde_json::to_vec(&session.who).ok()?;
-        let length = u16::try_from(who.len()).ok()?.to_be_bytes();
+    pub(super) fn seal(&self, session: &Session) -> Option<String> {
+        let head = Head { who: session.who.clone(), is_of_issuer: session.is_of_issuer };
+        let head = serde_json::to_vec(&head).ok()?;
+        let length = u16::try_from(head.len()).ok()?.to_be_bytes();
         let token = session.token.expose_secret().as_bytes();
-        let plain = [now.timestamp().to_be_bytes().as_slice(), &length, &who, token].concat();
-        let plain = Zeroizing::new(plain);
+        let rest = Zeroizing::new([length.as_slice(), &head, token].concat());
+        self.seal_bytes(PURPOSE, session.begun, &rest)
+    }
+
+    /// The session; none if the text is not ours or too old.
+    pub(super) fn open(&self, text: &str, now: DateTime<Utc>) -> Option<Session> {
+        let (begun, plain) = self.open_bytes(PURPOSE, text)?;
+        let (length, rest) = plain.split_at_checked(LENGTH)?;
+        let (head, token) = rest.split_at_checked(u16::from_be_bytes(length.try_into().ok()?).into())?;
+        if now - begun >= LIFETIME {
+            return None;
+        }
+        let Head { who, is_of_issuer } = serde_json::from_slice(head).ok()?;
+        Some(Session { token: SecretString::from(str::from_utf8(token).ok()?), who, is_of_issuer, begun })
+    }
+
+    /// Seals bytes with a time. What is sealed for one purpose opens for no other. None for more than fits into a cookie.
+    pub(super) fn seal_bytes(&self, purpose: &[u8], time: DateTime<Utc>, bytes: &[u8]) -> Option<String> {
+        let plain = Zeroizing::new([time.timestamp().to_be_bytes().as_slice(), bytes].concat());
         if plain.len() > LONGEST {
             return None;
         }
         let mut nonce = [0; NONCE];
         rand::rng().fill_bytes(&mut nonce);
         let sealed =
-            self.0.encrypt(XNonce::from_slice(&nonce), Payload { msg: &plain, aad: PURPOSE }).ok()?;
+            self.0.encrypt(XNonce::from_slice(&nonce), Payload { msg: &plain, aad: purpose }).ok()?;
         Some(BASE64_URL_SAFE_NO_PAD.encode([nonce.as_slice(), &sealed].concat()))
     }
 
-    /// The session; none if the text is not ours or too old.
-    pub(super) fn open(&self, text: &str, now: DateTime<Utc>) -> Option<Session> {
+    /// The time and the bytes.
+    pub(super) fn open_bytes(
+        &self,
+        purpose: &[u8],
+        text: &str,
+    ) -> Option<(DateTime<Utc>, Zeroizing<Vec<u8>>)> {
         let sealed = BASE64_URL_SAFE_NO_PAD.decode(text).ok()?;
         let (nonce, sealed) = sealed.split_at_checked(NONCE)?;
-        let payload = Payload { msg: sealed, aad: PURPOSE };
+        let payload = Payload { msg: sealed, aad: purpose };
         let plain = Zeroizing::new(self.0.decrypt(XNonce::from_slice(nonce), payload).ok()?);
-        let (time, rest) = plain.split_at_checked(TIME)?;
-        let begun = DateTime::from_timestamp(i64::from_be_bytes(time.try_into().ok()?), 0)?;
-        let (length, rest) = rest.split_at_checked(LENGTH)?;
-        let (who, token) = rest.split_at_checked(u16::from_be_bytes(length.try_into().ok()?).into())?;
-        if now - begun >= LIFETIME {
-            return None;
-        }
-        let token = SecretString::from(str::from_utf8(token).ok()?);
-        Some(Session { token, who: serde_json::from_slice(who).ok()? })
+        let (time, bytes) = plain.split_at_checked(TIME)?;
+        let time = DateTime::from_timestamp(i64::from_be_bytes(time.try_into().ok()?), 0)?;
+        Some((time, Zeroizing::new(bytes.to_vec())))
     }
 }
 
@@ -110,16 +139,21 @@ mod tests {
     }
 
     fn session(token: &str) -> Session {
-        Session { token: SecretString::from(token), who: Who::anyone() }
+        let token = SecretString::from(token);
+        Session { token, who: Who::anyone(), is_of_issuer: true, begun: at(1000) }
     }
 
     #[test]
     fn a_session_opens_with_its_key_until_it_is_too_old() {
-        let text = sealer(7).seal(&session("tsl_secret"), at(1000)).unwrap();
+        let text = sealer(7).seal(&session("tsl_secret")).unwrap();
         let open = |sealer: &Sealer, now| {
-            sealer.open(&text, now).map(|session| (session.token.expose_secret().to_owned(), session.who))
+            let session = sealer.open(&text, now)?;
+            Some((session.token.expose_secret().to_owned(), session.who, session.is_of_issuer, session.begun))
         };
-        assert_eq!(open(&sealer(7), at(1001)), Some(("tsl_secret".to_owned(), Who::anyone())));
+        assert_eq!(
+            open(&sealer(7), at(1001)),
+            Some(("tsl_secret".to_owned(), Who::anyone(), true, at(1000)))
+        );
         assert_eq!(open(&sealer(8), at(1001)), None);
         assert_eq!(open(&sealer(7), at(1000) + LIFETIME), None);
         assert!(!text.contains("secret"));
@@ -127,7 +161,7 @@ mod tests {
 
     #[test]
     fn a_changed_session_does_not_open() {
-        let text = sealer(7).seal(&session("tsl_secret"), at(1000)).unwrap();
+        let text = sealer(7).seal(&session("tsl_secret")).unwrap();
         for place in 0..text.len() {
             let mut changed = text.clone().into_bytes();
             changed[place] = if changed[place] == b'A' { b'B' } else { b'A' };
@@ -140,6 +174,21 @@ mod tests {
     }
 
     #[test]
+    fn a_session_of_an_earlier_release_opens() {
+        let who = br#"{"owner":"ann","scopes":["read"]}"#;
+        let bytes = [&u16::try_from(who.len()).unwrap().to_be_bytes(), who.as_slice(), b"tsl_x"].concat();
+        let text = sealer(7).seal_bytes(PURPOSE, at(1000), &bytes).unwrap();
+        assert!(sealer(7).open(&text, at(1001)).is_some_and(|session| !session.is_of_issuer));
+    }
+
+    #[test]
+    fn what_is_sealed_for_another_purpose_is_no_session() {
+        let text = sealer(7).seal_bytes(b"another", at(1000), b"x").unwrap();
+        assert!(sealer(7).open_bytes(b"another", &text).is_some());
+        assert!(sealer(7).open_bytes(PURPOSE, &text).is_none());
+    }
+
+    #[test]
     fn the_derived_key_is_not_the_services_own() {
         assert_ne!(*SessionKey::derive(&[7; 32]).0, [7; 32]);
         assert_eq!(format!("{:?}", SessionKey::derive(&[7; 32])), "SessionKey");
@@ -147,7 +196,7 @@ mod tests {
 
     #[test]
     fn a_token_that_does_not_fit_into_a_cookie_is_refused() {
-        let sealed = |length: usize| sealer(7).seal(&session(&"x".repeat(length)), at(0));
+        let sealed = |length: usize| sealer(7).seal(&session(&"x".repeat(length)));
         let longest = (1..LONGEST).rev().find_map(sealed).unwrap();
         assert!((3800..4096 - 150).contains(&longest.len()), "{}", longest.len());
         assert_eq!(sealed(LONGEST), None);

@@ -25,6 +25,7 @@ fn busy() -> Router {
     };
     let settings = Settings {
         login: LogIn::Nothing,
+        issuer: None,
         key: SessionKey::derive(&[7; 32]),
         now: std::sync::Arc::new(|| chrono::DateTime::UNIX_EPOCH),
     };

@@ -1,14 +1,20 @@
 //! The check of the section `auth.jwt`.
 
-use std::{fs, net::IpAddr, path::PathBuf, time::Duration};
+use std::{fs, path::PathBuf, time::Duration};
 
 use api::{ClaimMapping, JwtAlgorithm, JwtTerms, KeyPace, usable_keys};
 use chrono::TimeDelta;
 use persistence::Scopes;
-use url::{Host, Url};
 use webhooks::Authorities;
 
-use super::{authorities, environment::Environment, problems::Problems, settings::Jwt};
+use super::{
+    authorities,
+    environment::Environment,
+    log_in::{self, LogInConfig},
+    problems::Problems,
+    secure_url::{Insecure, secure_url},
+    settings::Jwt,
+};
 
 const LONGEST_LEEWAY: Duration = Duration::from_mins(5);
 const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
@@ -18,6 +24,8 @@ const LONGEST_KEEP: Duration = Duration::from_hours(24);
 pub(crate) struct JwtConfig {
     pub(crate) terms: JwtTerms,
     pub(crate) keys: KeyPlace,
+    /// How visitors of the console log in at the issuer; none if they enter tokens only.
+    pub(crate) login: Option<LogInConfig>,
 }
 
 #[derive(Debug, Clone)]
@@ -47,6 +55,7 @@ pub(super) fn check(
     }
     let algorithms = algorithms(&settings.algorithms, problems);
     let authorities = authorities::read("auth.jwt.ca_file", &mut settings.ca_file, environment, problems);
+    let login = log_in::check(settings, &authorities, environment, problems);
     let keys = place(settings, authorities, &algorithms, problems);
     if settings.leeway > LONGEST_LEEWAY {
         problems.add("auth.jwt.leeway", "is more than 5m; write for example \"30s\"");
@@ -82,7 +91,7 @@ pub(super) fn check(
         leeway,
         pace,
     };
-    Some(JwtConfig { terms, keys: keys? })
+    Some(JwtConfig { terms, keys: keys?, login })
 }
 
 fn algorithms(names: &[String], problems: &mut Problems) -> Vec<JwtAlgorithm> {
@@ -133,23 +142,12 @@ fn place(
     }
 }
 
-/// Who can change the keys can sign any token, so they come by HTTPS or from this machine.
-fn fetchable(text: &str) -> Result<String, &'static str> {
-    let url =
-        Url::parse(text).map_err(|_| "is not a URL; write for example \"https://login.example.org/keys\"")?;
-    let is_here = match url.host() {
-        Some(Host::Ipv4(address)) => IpAddr::from(address).is_loopback(),
-        Some(Host::Ipv6(address)) => IpAddr::from(address).is_loopback(),
-        Some(Host::Domain(name)) => name == "localhost",
-        None => return Err("has no host; write for example \"https://login.example.org/keys\""),
-    };
-    match url.scheme() {
-        "https" => Ok(url.into()),
-        "http" if is_here => Ok(url.into()),
-        _ => Err(
-            "must begin with https:// or lead to this machine, because who can change the keys can sign any token",
-        ),
-    }
+fn fetchable(text: &str) -> Result<String, String> {
+    let url = secure_url(text).map_err(|error| match error {
+        Insecure::Open => format!("{error}, because who can change the keys can sign any token"),
+        error => format!("{error}; write for example \"https://login.example.org/keys\""),
+    })?;
+    Ok(url.into())
 }
 
 fn words(settings: &Jwt, problems: &mut Problems) -> std::collections::BTreeMap<String, Scopes> {

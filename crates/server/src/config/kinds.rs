@@ -24,6 +24,15 @@ pub(crate) enum AuthMode {
     Disabled,
 }
 
+/// The token of a log-in that the API gets.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum TokenKind {
+    #[default]
+    AccessToken,
+    IdToken,
+}
+
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum LogFormat {
@@ -66,6 +75,7 @@ kinds! {
     PathBuf, "a path", parsed, shown path;
     SecretString, "a string", quoted, shown |url| Some(database_url::redacted(url).into());
     AuthMode, "\"tokens\" or \"disabled\"", quoted;
+    TokenKind, "\"access_token\" or \"id_token\"", quoted;
     LogFormat, "\"human\" or \"json\"", quoted;
     Vec<String>, "a list of strings", |text: &str| Some(list(text));
     Vec<PathBuf>, "a list of paths", |text: &str| Some(list(text));

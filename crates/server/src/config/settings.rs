@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, time::Duration}
 
 use secrecy::SecretString;
 
-pub(crate) use super::kinds::{AuthMode, LogFormat};
+pub(crate) use super::kinds::{AuthMode, LogFormat, TokenKind};
 use super::{
     cluster_settings::ClusterSettings,
     declare::{self, Entry, Item, Key, Kind, Report, Source, Visitor, section},
@@ -119,7 +119,7 @@ section! {
         jwks_url: Option<String>, example "\"https://login.example.org/keys\"";
         /// A file with the keys, instead of jwks_url. It may be replaced while the service runs.
         jwks_file: Option<PathBuf>, example "\"/etc/tao-slurm/jwks.json\"";
-        /// Certificates in PEM of further authorities for jwks_url.
+        /// Certificates in PEM of further authorities for jwks_url and auth.jwt.login.
         ca_file: Option<PathBuf>, example "\"/etc/tao-slurm/ca.pem\"";
         /// The service reads the keys again after this time, so a withdrawn key stays valid for at most as long. If the keys cannot
         /// be read, the old ones stay valid.
@@ -140,6 +140,27 @@ section! {
         /// Maps the issuer's scopes to read, write and admin. If it is empty, those three names mean themselves; otherwise all other
         /// scopes mean nothing.
         scope_words: BTreeMap<String, Vec<String>>, example "{ gpu-users = [\"read\", \"write\"], gpu-admins = [\"admin\"] }";
+        login: Option<Login>;
+    }
+}
+
+section! {
+    /// With this section visitors of the console can log in at the issuer (OpenID Connect), instead of entering a token. The service
+    /// finds the issuer's addresses in ISSUER/.well-known/openid-configuration, so auth.jwt.issuer must be an https:// address.
+    Login {
+        /// The name of this service at the issuer. Register it there as a client for the authorization code flow with PKCE.
+        client_id: String, required "\"tao-slurm-console\"";
+        /// A file with the client's secret, readable by the service alone. It is read at each log-in, so it may be replaced. Without it the
+        /// client is public.
+        client_secret_file: Option<PathBuf>, example "\"/etc/tao-slurm/client-secret\"";
+        /// The address to which the issuer sends visitors back, as it is registered there: the console's own address with
+        /// /ui/login/callback. HTTPS, or HTTP on this machine.
+        redirect_url: String, required "\"https://console.example.org/ui/login/callback\"";
+        /// The scopes that the log-in asks for.
+        scopes: Vec<String> = ["openid"].map(str::to_owned).to_vec(), example "[\"openid\", \"groups\"]";
+        /// The token of the log-in that becomes the visitor's: "access_token", or "id_token" for issuers whose access tokens are no JWTs
+        /// for this service. For an ID token auth.jwt.audience must contain client_id.
+        token: TokenKind;
     }
 }
 
@@ -237,19 +258,25 @@ section! {
     }
 }
 
-impl Entry for Option<Jwt> {
-    fn read(&mut self, source: Source<'_>, _: &Key, at: &str, report: &mut Report<'_>) {
-        if let Source::Value(_) = source {
-            declare::read_section(self.get_or_insert_default(), source, at, report);
-        }
-    }
+macro_rules! optional {
+    ($($section:ty),+) => { $(
+        impl Entry for Option<$section> {
+            fn read(&mut self, source: Source<'_>, _: &Key, at: &str, report: &mut Report<'_>) {
+                if let Source::Value(_) = source {
+                    declare::read_section(self.get_or_insert_default(), source, at, report);
+                }
+            }
 
-    fn visit(&self, _: &'static Key, at: &str, visit: &mut Visitor<'_>) {
-        if let Some(jwt) = self {
-            declare::visit_section(jwt, at, Kind::Optional, visit);
+            fn visit(&self, _: &'static Key, at: &str, visit: &mut Visitor<'_>) {
+                if let Some(section) = self {
+                    declare::visit_section(section, at, Kind::Optional, visit);
+                }
+            }
         }
-    }
+    )+ };
 }
+
+optional!(Jwt, Login);
 
 impl Entry for Vec<ClusterSettings> {
     fn read(&mut self, source: Source<'_>, _: &Key, at: &str, report: &mut Report<'_>) {
@@ -284,7 +311,8 @@ impl Entry for Vec<ClusterSettings> {
 impl Settings {
     /// The defaults, with every section that can be there.
     pub(crate) fn example() -> Self {
-        let auth = Auth { jwt: Some(Jwt::default()), ..Auth::default() };
+        let jwt = Jwt { login: Some(Login::default()), ..Jwt::default() };
+        let auth = Auth { jwt: Some(jwt), ..Auth::default() };
         Self { auth, clusters: vec![ClusterSettings::default()], ..Self::default() }
     }
 

@@ -7,6 +7,7 @@ use test_case::test_case;
 use super::*;
 
 mod jwt;
+mod log_in;
 
 const CLUSTER: &[(&str, &str)] =
     &[("HOME", "/home/t"), ("SLURM_USER", "jdoe"), ("SLURM_HOSTNAME", "login1, login2:2222")];

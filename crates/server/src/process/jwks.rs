@@ -1,22 +1,13 @@
 //! The keys of a token issuer: from a file, which may be replaced while the service runs, or from a URL.
 
-use std::{
-    io::{self, Read},
-    path::PathBuf,
-    sync::Arc,
-    time::Duration,
-};
+use std::{path::PathBuf, sync::Arc};
 
 use api::{JwtTerms, KeyReading, KeySource};
 use ureq::Agent;
 use webhooks::Authorities;
 
+use super::issuer_http::{self, read_all};
 use crate::config::{JwtConfig, KeyPlace};
-
-/// Ten times the size of a few keys with their certificates.
-const MAX_BYTES: u64 = 256 * 1024;
-/// Requests with an unknown key wait for it.
-const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The accepted tokens, with the source of the keys that sign them.
 pub(crate) fn jwt(config: &JwtConfig) -> (JwtTerms, Arc<dyn KeySource>) {
@@ -36,14 +27,7 @@ enum Source {
 impl Source {
     /// Keys come from this URL only: redirects are errors.
     fn url(url: String, authorities: &Authorities) -> Self {
-        let agent = Agent::config_builder()
-            .max_redirects(0)
-            .proxy(None)
-            .timeout_global(Some(TIMEOUT))
-            .user_agent("tao-slurm")
-            .tls_config(authorities.tls())
-            .build();
-        Self::Url(url, agent.into())
+        Self::Url(url, issuer_http::agent(authorities))
     }
 
     fn bytes(&self) -> Result<Vec<u8>, String> {
@@ -52,15 +36,7 @@ impl Source {
                 let bytes = std::fs::File::open(path).and_then(read_all);
                 bytes.map_err(|error| format!("{}: {error}", path.display()))
             }
-            Self::Url(url, agent) => {
-                let answer = agent.get(url).header("accept", "application/json").call();
-                let mut answer = answer.map_err(|error| format!("{url}: {error}"))?;
-                // The client does not report a redirect as an error.
-                if !answer.status().is_success() {
-                    return Err(format!("{url}: the response is {}", answer.status()));
-                }
-                read_all(answer.body_mut().as_reader()).map_err(|error| format!("{url}: {error}"))
-            }
+            Self::Url(url, agent) => issuer_http::get(agent, url).map_err(|error| format!("{url}: {error}")),
         }
     }
 }
@@ -71,15 +47,6 @@ impl KeySource for Source {
         let reading = tokio::task::spawn_blocking(move || source.bytes());
         Box::pin(async { reading.await.unwrap_or_else(|error| Err(error.to_string())) })
     }
-}
-
-fn read_all(reader: impl Read) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    reader.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > MAX_BYTES {
-        return Err(io::Error::other(format!("has more than {MAX_BYTES} bytes")));
-    }
-    Ok(bytes)
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ mod elsewhere;
 mod every_page;
 mod flows;
 mod hoard;
+mod issuer;
 mod payloads;
 mod pictures;
 mod stored;
@@ -55,11 +56,15 @@ fn visitor(service: &Service, token: &str) -> Browser {
     browser
 }
 
+/// The log-in at an issuer, which only a service with an issuer has.
+const BY_ISSUER: [&str; 2] = ["/ui/login/start", "/ui/login/callback"];
+
 /// Every address of the pages and of what they do, with these ids in the place of its parameters.
 fn addresses(job: &str, pipeline: &str) -> Vec<(Method, String)> {
     let actions = ["cancel", "retry", "pause", "resume", "delete", "redeliver"];
     let mut addresses = Vec::new();
-    for (method, path) in console::addresses().filter(|(_, path)| !path.starts_with("/ui/assets/")) {
+    let left_out = |path: &str| path.starts_with("/ui/assets/") || BY_ISSUER.contains(&path);
+    for (method, path) in console::addresses().filter(|(_, path)| !left_out(path)) {
         let id = if path.starts_with("/ui/jobs/") { job } else { pipeline };
         let path = path.replace("{id}", id).replace("{name}", "sandbox");
         let known = actions.iter().map(|action| path.replace("{action}", action));

@@ -169,7 +169,7 @@ async fn start(
     };
     let address = listener.local_addr().context("the listener has no address")?;
     let routes = match role {
-        Role::All | Role::Api => pages::before(api::router(state), now, settings)?,
+        Role::All | Role::Api => pages::before(api::router(state), now, config)?,
         Role::Worker => {
             let all = api::health_router(state);
             Routes { probes: api::probes_only(all.clone()), all }

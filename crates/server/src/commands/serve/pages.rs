@@ -7,18 +7,21 @@ use console::{LogIn, SessionKey};
 use domain::Clock;
 
 use crate::{
-    config::{AuthMode, Settings, sealing_key},
-    process::http_server::Routes,
+    config::{AuthMode, Config, sealing_key},
+    process::{http_server::Routes, log_in},
 };
 
 /// The API with the pages before it. Connections beyond the limits have no pages.
-pub(super) fn before(api: Router, clock: Arc<dyn Clock>, settings: &Settings) -> anyhow::Result<Routes> {
+pub(super) fn before(api: Router, clock: Arc<dyn Clock>, config: &Config) -> anyhow::Result<Routes> {
     let probes = api::probes_only(api.clone());
+    let settings = &config.settings;
+    let login = config.jwt.as_ref().and_then(|jwt| jwt.login.clone());
     let pages = console::Settings {
         login: match settings.auth.mode {
             AuthMode::Tokens => LogIn::Token,
             AuthMode::Disabled => LogIn::Nothing,
         },
+        issuer: login.map(log_in::issuer),
         key: SessionKey::derive(&sealing_key(&settings.secrets.key_file)?),
         now: Arc::new(move || clock.now()),
     };

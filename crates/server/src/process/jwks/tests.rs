@@ -4,7 +4,7 @@ use std::{
     thread,
 };
 
-use super::*;
+use super::{super::issuer_http::MAX_BYTES, *};
 
 /// A server that sends these responses, each on its own connection.
 fn issuer(answers: Vec<String>) -> Source {
@@ -37,7 +37,7 @@ async fn failures_long_documents_and_redirects_are_errors() {
     let elsewhere = "HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 2\r\n\r\n{}";
     let long = "x".repeat(usize::try_from(MAX_BYTES).unwrap() + 1);
     for (sent, expected) in [
-        (answer("500 Oh", "{}"), "status: 500"),
+        (answer("500 Oh", "{}"), "the response is 500"),
         (elsewhere.to_owned(), "the response is 302"),
         (answer("200 OK", &long), "has more than 262144 bytes"),
     ] {

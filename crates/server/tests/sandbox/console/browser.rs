@@ -260,6 +260,18 @@ impl Browser {
         self.log("performance").iter().filter_map(sent).collect()
     }
 
+    /// The same. Fails if one of them is neither of the service nor of this origin.
+    pub(crate) fn requested_here_or_at(&self, origin: &str) -> Vec<String> {
+        let requested = self.requested();
+        let is_of = |url: &str, origin: &str| {
+            url.strip_prefix(origin).is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?']))
+        };
+        let is_elsewhere = |url: &&String| !is_of(url, &self.base) && !is_of(url, origin);
+        let elsewhere: Vec<_> = requested.iter().filter(is_elsewhere).collect();
+        assert_eq!(elsewhere, [""; 0], "requests to other origins");
+        requested
+    }
+
     /// What the browser complained about since the last call, such as violations of the policy and errors of scripts.
     pub(crate) fn complaints(&self) -> Vec<String> {
         let severe = self.log("browser").into_iter().filter(|entry| entry["level"] == "SEVERE");
@@ -269,9 +281,13 @@ impl Browser {
     /// Fails if a page asked another origin for something, or if the browser complained. `expected`: complaints that contain this are
     /// answers of the service that the test wants.
     pub(crate) fn finish(self, expected: &[&str]) {
-        let elsewhere: Vec<_> =
-            self.requested().into_iter().filter(|url| !url.starts_with(&self.base)).collect();
-        assert_eq!(elsewhere, [""; 0], "requests to other origins");
+        let base = self.base.clone();
+        self.finish_beside(&base, expected);
+    }
+
+    /// The same for a visitor who was also sent to this origin.
+    pub(crate) fn finish_beside(self, origin: &str, expected: &[&str]) {
+        self.requested_here_or_at(origin);
         let is_expected = |text: &String| expected.iter().any(|expected| text.contains(expected));
         let complaints: Vec<_> = self.complaints().into_iter().filter(|text| !is_expected(text)).collect();
         assert_eq!(complaints, [""; 0], "complaints of the browser");

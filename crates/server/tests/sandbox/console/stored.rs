@@ -12,7 +12,10 @@ use super::{
 use crate::kept_clusters::with_keys;
 
 /// What is read but is no page.
-const NO_PAGES: [&str; 7] = [
+const NO_PAGES: [&str; 9] = [
+    // There only with an issuer.
+    "/ui/login/start",
+    "/ui/login/callback",
     "/ui/assets/{hash}/{name}",
     "/ui/wake",
     "/ui/jobs/{id}/logs/follow",
