@@ -44,8 +44,10 @@ fn marks() -> &'static [Regex] {
             r"^\[[A-Za-z_]*\d+\]: ?",
             // srun -l.
             r"^ {0,4}(?P<task>\d{1,5}): ",
-            // mpirun --tag-output.
-            r"^\[\d+,(?P<rank>\d+)\]<std(?:err|out)>: ?",
+            // mpirun --tag-output, and Horovod.
+            r"^\[(?:\d+,)?(?P<rank>\d+)\]<std(?:err|out)>: ?",
+            // Benchmarks that collect the streams of many processes: name [stderr] text.
+            r"^[\w.-]+ \[std(?:err|out)\](?: |$)",
             // Ray, and vLLM's processes.
             r"^\((?:[\w.:<>\[\]/-]+ )*(?:rank=(?P<rank>\d+) ?)?(?:pid=\d+)(?:, ip=(?P<node>[\w.:-]+))?(?:, [^)]*)?\) ?",
             r"^\((?:raylet|autoscaler|gcs_server)\) ?",
@@ -54,6 +56,8 @@ fn marks() -> &'static [Regex] {
             // glog: E0501 12:00:00.123 4211 file.py:12], also within brackets, with the year and without a leading zero.
             r"^\[?(?P<level>[IWEFC])(?:20\d\d)?(?P<mo>\d{1,2})(?P<d>\d\d) (?P<h>\d\d):(?P<mi>\d\d):(?P<s>\d\d(?:\.\d+)?) +(?:\d+ )?[^ \]]+\] ?",
             r"^\[(?P<level>[IWEF]) [\w/.]+(?:cpp|h|py):\d+\] ?",
+            // TensorFlow and XLA, after the date: E xla/tsl/file.cc:12] text.
+            r"^(?P<level>[IWEF]) [\w/.-]+\.(?:cc|cu|cpp|h):\d+\] ?",
             // Dates in brackets, of Python's logging, slurmd and Ray.
             r"^\[\d{4}[-/](?P<mo>\d\d)[-/](?P<d>\d\d)[T _](?P<h>\d\d):(?P<mi>\d\d):(?P<s>\d\d(?:[.,]\d+)?)(?:Z|[+-]\d\d:?\d\d)?(?: (?P<level>[IWEFC]) \d+ \d+| [\w.-]*)?\](?: - |: ?| |$)?",
             // Dates without them.
