@@ -167,10 +167,10 @@ fn is_place(body: &str) -> bool {
     body.starts_with("    ") && body.trim().chars().all(|mark| matches!(mark, '^' | '~'))
 }
 
-/// Whether it may be the last line of a traceback, by an exception whose name does not say that it is one: `queue.Empty`.
+/// Whether it may be the last line of a traceback, by an exception whose name does not say that it is one: `ShapeLimitHit: 5 shapes`.
 fn is_name_of_class(body: &str) -> bool {
     static NAME: LazyLock<Option<Regex>> =
-        LazyLock::new(|| Regex::new(r"^(?:(?:[A-Za-z_]\w*\.)+[A-Za-z]\w*|[A-Z]\w*)(?:: .*|:?\s*)$").ok());
+        LazyLock::new(|| Regex::new(r"^(?:(?:[A-Za-z_]\w*\.)+[A-Za-z]\w*|[A-Z]\w*): \S").ok());
     NAME.as_ref().is_some_and(|name| name.is_match(body))
 }
 
