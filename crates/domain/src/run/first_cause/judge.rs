@@ -170,7 +170,8 @@ fn is_place(body: &str) -> bool {
 /// Whether it may be the last line of a traceback, by an exception whose name does not say that it is one: `ShapeLimitHit: 5 shapes`.
 fn is_name_of_class(body: &str) -> bool {
     static NAME: LazyLock<Option<Regex>> =
-        LazyLock::new(|| Regex::new(r"^(?:(?:[A-Za-z_]\w*\.)+[A-Za-z]\w*|[A-Z]\w*): \S").ok());
+        LazyLock::new(|| // Of two words or with its module: `Training: 3 of 9 steps` is none.
+        Regex::new(r"^(?:(?:[A-Za-z_]\w*\.)+[A-Z]\w*|[A-Z][a-z0-9]+[A-Z]\w*): \S").ok());
     NAME.as_ref().is_some_and(|name| name.is_match(body))
 }
 

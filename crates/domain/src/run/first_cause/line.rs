@@ -154,6 +154,9 @@ mod tests {
     #[test_case("36: [rank36]: StopIteration" => ("StopIteration".to_owned(), Some(36), Some(36), None); "srun and torch")]
     #[test_case("[default3]:  what():  x" => (" what():  x".to_owned(), None, None, None); "a local rank")]
     #[test_case("[1,5]<stderr>: KeyError: 'x'" => ("KeyError: 'x'".to_owned(), Some(5), None, None); "mpirun")]
+    #[test_case("[5]<stderr>:KeyError: 'x'" => ("KeyError: 'x'".to_owned(), Some(5), None, None); "horovod")]
+    #[test_case("unet.node03.log [stderr] [rank9]: KeyError: 'x'" => ("KeyError: 'x'".to_owned(), Some(9), None, None); "a benchmark")]
+    #[test_case("2024-10-09 15:47:38.568412: E xla/tsl/x.cc:1170] x" => ("x".to_owned(), None, None, None); "tensorflow")]
     #[test_case("\u{1b}[36m(RayTrainWorker pid=4211, ip=10.0.0.2)\u{1b}[0m ValueError: x" => ("ValueError: x".to_owned(), None, None, Some("10.0.0.2".to_owned())); "ray")]
     #[test_case("(EngineCore_0 pid=1) ERROR 07-20 10:00:00 [core.py:586] ValueError: x" => ("ValueError: x".to_owned(), None, None, None); "vllm")]
     #[test_case("E0501 12:00:00.123000 4211 torch/x.py:869] failed (exitcode: -9)" => ("failed (exitcode: -9)".to_owned(), None, None, None); "glog")]
@@ -199,6 +202,7 @@ mod tests {
             ("W0501 12:00:00.1 1 x.py:1] x", Some(Mild)),
             ("W20261128 12:00:00.1 1 x.cpp:1] x", Some(Mild)),
             ("WARNING: x", Some(Mild)),
+            ("2024-10-09 15:47:38.568412: W xla/tsl/x.cc:1170] x", Some(Mild)),
             ("[ERROR] x", Some(Error)),
             ("x", None),
         ] {
