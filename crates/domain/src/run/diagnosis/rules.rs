@@ -41,6 +41,7 @@ mod general;
 mod hardware;
 mod images;
 mod job;
+mod launchers;
 mod noise;
 mod processes;
 mod registry;
@@ -48,8 +49,9 @@ mod scheduler;
 mod steps;
 
 /// Every table. On one line, the first rule that matches says what the line is.
-const TABLES: [&[Rule]; 12] = [
+const TABLES: [&[Rule]; 13] = [
     noise::NOISE,
+    launchers::LAUNCHERS,
     consequences::CONSEQUENCES,
     communication::COMMUNICATION,
     code::CODE,

@@ -15,6 +15,12 @@ pub(super) const FRAME: &str = "frame";
 /// The rule of lines that look like errors, and no other rule knows.
 const HINT: &str = "error-line";
 
+/// The rule of exceptions that no other rule knows.
+const EXCEPTION: &str = "exception";
+
+/// The rule of what Slurm says when it ends a step.
+const STEP_ENDED: &str = "step-ended";
+
 /// A line, and the rule that says what it is.
 pub(super) struct Judged<'t> {
     /// The place of its log.
@@ -43,6 +49,16 @@ struct Process {
     has_raised: bool,
     /// The next line is the code of a frame of a traceback.
     shows_code: bool,
+    /// The line before was the code of a frame, or marked a place in it: the traceback goes on, or ends with its exception.
+    ends_frame: bool,
+    /// Where its last line with a text is in what was judged.
+    last: Option<usize>,
+}
+
+/// What a line is.
+struct Verdict {
+    rule: Option<&'static Rule>,
+    is_exception: bool,
 }
 
 /// Judges all lines.
@@ -51,12 +67,24 @@ pub(super) fn judge<'t>(logs: &[&'t LogErrors]) -> Vec<Judged<'t>> {
     for (log, errors) in logs.iter().enumerate() {
         let mut processes: HashMap<String, Process> = HashMap::new();
         let mut time = None;
+        let mut step_is_ended = false;
         for found in &errors.lines {
             let line = Line::of(&found.text);
             time = line.time.or(time);
             let process = processes.entry(line.source.clone()).or_default();
-            let rule = process.judge(&line);
-            let is_exception = is_exception(&line.body);
+            if is_chain(&line.body)
+                && let Some(last) = process.last.and_then(|last| judged.get_mut(last))
+            {
+                process.end_traceback(last);
+            }
+            let Verdict { mut rule, is_exception } = process.judge(&line);
+            if step_is_ended && is_kill_by_slurm(&line.body) {
+                rule = rule_with_id(STEP_ENDED);
+            }
+            step_is_ended |= ends_step(&line.body);
+            if !line.body.trim().is_empty() {
+                process.last = Some(judged.len());
+            }
             judged.push(Judged { log, found, line, rule, is_exception, time });
         }
     }
@@ -65,44 +93,99 @@ pub(super) fn judge<'t>(logs: &[&'t LogErrors]) -> Vec<Judged<'t>> {
 }
 
 impl Process {
-    fn judge(&mut self, line: &Line<'_>) -> Option<&'static Rule> {
+    fn judge(&mut self, line: &Line<'_>) -> Verdict {
         let body = line.body.as_ref();
         // A frame may quote the text of an error.
         let is_frame = body.trim_start().starts_with("File \"") && body.contains(", line ");
         let is_code = std::mem::replace(&mut self.shows_code, is_frame) && body.starts_with("    ");
-        if is_frame || is_code || body.trim_start().starts_with("raise ") {
-            return None;
+        let is_raise = body.trim_start().starts_with("raise ");
+        let was_in_frame = std::mem::replace(&mut self.ends_frame, is_code || is_raise);
+        if is_frame || is_code || is_raise {
+            return Verdict { rule: None, is_exception: false };
         }
-        let is_exception = is_exception(body);
-        let rule = rule_of(body, is_exception);
+        if was_in_frame && is_place(body) {
+            self.ends_frame = true;
+            return Verdict { rule: None, is_exception: false };
+        }
+        let ends_traceback = was_in_frame && is_name_of_class(body);
+        let is_exception = is_exception(body) || ends_traceback;
+        let mut rule = rule_of(body, is_exception);
+        if ends_traceback {
+            rule = rule.filter(|rule| rule.id != HINT).or_else(|| rule_with_id(EXCEPTION));
+        }
         if body.contains("Exception ignored in") {
             self.is_ignored = true;
-        } else if body.starts_with("During handling of the above")
-            || body.starts_with("The above exception was")
-        {
+        } else if is_chain(body) {
             self.follows = self.has_raised;
         } else if is_exception {
             let (ignored, follows) = (self.is_ignored, self.follows);
             (self.is_ignored, self.follows) = (false, false);
             if ignored || follows {
-                return rule_with_id(FRAME);
+                return Verdict { rule: rule_with_id(FRAME), is_exception };
             }
             self.has_raised = rule.is_some_and(|rule| rule.standing == Standing::Cause);
         }
-        match line.level {
-            // Launchers warn of processes that died.
-            Some(Level::Mild) => rule.filter(|rule| {
-                rule.standing >= Standing::Echo
-                    || rule.standing == Standing::Death
-                    || rule.category == FailureCategory::HostMemory
-            }),
-            // Each line of a longer message has the level; the indented ones say nothing alone.
-            Some(Level::Error) if !body.starts_with([' ', '\t']) && !body.is_empty() => {
-                rule.or_else(|| rule_with_id(HINT))
-            }
-            Some(Level::Error) | None => rule,
+        Verdict { rule: by_level(line, rule), is_exception }
+    }
+
+    /// The line before the words that chain two exceptions ends a traceback, whatever the name of its exception is.
+    fn end_traceback(&mut self, last: &mut Judged<'_>) {
+        if last.rule.is_none_or(|rule| rule.id == HINT) && is_name_of_class(&last.line.body) {
+            let is_frame = std::mem::take(&mut self.follows) || std::mem::take(&mut self.is_ignored);
+            last.rule = rule_with_id(if is_frame { FRAME } else { EXCEPTION });
+            last.is_exception = true;
+            self.has_raised = true;
         }
     }
+}
+
+/// The rule of a message, by the level that the line shows.
+fn by_level(line: &Line<'_>, rule: Option<&'static Rule>) -> Option<&'static Rule> {
+    let body = line.body.as_ref();
+    match line.level {
+        // Launchers warn of processes that died.
+        Some(Level::Mild) => rule.filter(|rule| {
+            rule.standing >= Standing::Echo
+                || rule.standing == Standing::Death
+                || rule.category == FailureCategory::HostMemory
+        }),
+        // Each line of a longer message has the level; the indented ones say nothing alone.
+        Some(Level::Error) if !body.starts_with([' ', '\t']) && !body.is_empty() => {
+            rule.or_else(|| rule_with_id(HINT))
+        }
+        Some(Level::Error) | None => rule,
+    }
+}
+
+/// The words between two exceptions of a chain.
+fn is_chain(body: &str) -> bool {
+    body.starts_with("During handling of the above") || body.starts_with("The above exception was")
+}
+
+/// Whether it marks a place in the line of code above.
+fn is_place(body: &str) -> bool {
+    body.starts_with("    ") && body.trim().chars().all(|mark| matches!(mark, '^' | '~'))
+}
+
+/// Whether it may be the last line of a traceback, by an exception whose name does not say that it is one: `ShapeLimitHit: 5 shapes`.
+fn is_name_of_class(body: &str) -> bool {
+    static NAME: LazyLock<Option<Regex>> =
+        LazyLock::new(|| // Of two words or with its module: `Training: 3 of 9 steps` is none.
+        Regex::new(r"^(?:(?:[A-Za-z_]\w*\.)+[A-Z]\w*|[A-Z][a-z0-9]+[A-Z]\w*): \S").ok());
+    NAME.as_ref().is_some_and(|name| name.is_match(body))
+}
+
+/// Whether Slurm ends all tasks of the step from this line on.
+fn ends_step(body: &str) -> bool {
+    body.starts_with("srun: Job step aborted")
+        || body.contains("error: *** ") && body.contains(" CANCELLED AT ")
+}
+
+/// Whether it says that a task was killed: by srun, once it ends the step.
+fn is_kill_by_slurm(body: &str) -> bool {
+    static KILL: LazyLock<Option<Regex>> =
+        LazyLock::new(|| Regex::new(r"^srun: error: \S+: tasks? [\d,-]+: Killed$").ok());
+    KILL.as_ref().is_some_and(|kill| kill.is_match(body.trim_end()))
 }
 
 /// Whether it is the last line of a traceback.

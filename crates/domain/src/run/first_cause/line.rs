@@ -44,8 +44,10 @@ fn marks() -> &'static [Regex] {
             r"^\[[A-Za-z_]*\d+\]: ?",
             // srun -l.
             r"^ {0,4}(?P<task>\d{1,5}): ",
-            // mpirun --tag-output.
-            r"^\[\d+,(?P<rank>\d+)\]<std(?:err|out)>: ?",
+            // mpirun --tag-output, and Horovod.
+            r"^\[(?:\d+,)?(?P<rank>\d+)\]<std(?:err|out)>: ?",
+            // Benchmarks that collect the streams of many processes: name [stderr] text.
+            r"^[\w.-]+ \[std(?:err|out)\](?: |$)",
             // Ray, and vLLM's processes.
             r"^\((?:[\w.:<>\[\]/-]+ )*(?:rank=(?P<rank>\d+) ?)?(?:pid=\d+)(?:, ip=(?P<node>[\w.:-]+))?(?:, [^)]*)?\) ?",
             r"^\((?:raylet|autoscaler|gcs_server)\) ?",
@@ -54,6 +56,8 @@ fn marks() -> &'static [Regex] {
             // glog: E0501 12:00:00.123 4211 file.py:12], also within brackets, with the year and without a leading zero.
             r"^\[?(?P<level>[IWEFC])(?:20\d\d)?(?P<mo>\d{1,2})(?P<d>\d\d) (?P<h>\d\d):(?P<mi>\d\d):(?P<s>\d\d(?:\.\d+)?) +(?:\d+ )?[^ \]]+\] ?",
             r"^\[(?P<level>[IWEF]) [\w/.]+(?:cpp|h|py):\d+\] ?",
+            // TensorFlow and XLA, after the date: E xla/tsl/file.cc:12] text.
+            r"^(?P<level>[IWEF]) [\w/.-]+\.(?:cc|cu|cpp|h):\d+\] ?",
             // Dates in brackets, of Python's logging, slurmd and Ray.
             r"^\[\d{4}[-/](?P<mo>\d\d)[-/](?P<d>\d\d)[T _](?P<h>\d\d):(?P<mi>\d\d):(?P<s>\d\d(?:[.,]\d+)?)(?:Z|[+-]\d\d:?\d\d)?(?: (?P<level>[IWEFC]) \d+ \d+| [\w.-]*)?\](?: - |: ?| |$)?",
             // Dates without them.
@@ -150,6 +154,9 @@ mod tests {
     #[test_case("36: [rank36]: StopIteration" => ("StopIteration".to_owned(), Some(36), Some(36), None); "srun and torch")]
     #[test_case("[default3]:  what():  x" => (" what():  x".to_owned(), None, None, None); "a local rank")]
     #[test_case("[1,5]<stderr>: KeyError: 'x'" => ("KeyError: 'x'".to_owned(), Some(5), None, None); "mpirun")]
+    #[test_case("[5]<stderr>:KeyError: 'x'" => ("KeyError: 'x'".to_owned(), Some(5), None, None); "horovod")]
+    #[test_case("unet.node03.log [stderr] [rank9]: KeyError: 'x'" => ("KeyError: 'x'".to_owned(), Some(9), None, None); "a benchmark")]
+    #[test_case("2024-10-09 15:47:38.568412: E xla/tsl/x.cc:1170] x" => ("x".to_owned(), None, None, None); "tensorflow")]
     #[test_case("\u{1b}[36m(RayTrainWorker pid=4211, ip=10.0.0.2)\u{1b}[0m ValueError: x" => ("ValueError: x".to_owned(), None, None, Some("10.0.0.2".to_owned())); "ray")]
     #[test_case("(EngineCore_0 pid=1) ERROR 07-20 10:00:00 [core.py:586] ValueError: x" => ("ValueError: x".to_owned(), None, None, None); "vllm")]
     #[test_case("E0501 12:00:00.123000 4211 torch/x.py:869] failed (exitcode: -9)" => ("failed (exitcode: -9)".to_owned(), None, None, None); "glog")]
@@ -195,6 +202,7 @@ mod tests {
             ("W0501 12:00:00.1 1 x.py:1] x", Some(Mild)),
             ("W20261128 12:00:00.1 1 x.cpp:1] x", Some(Mild)),
             ("WARNING: x", Some(Mild)),
+            ("2024-10-09 15:47:38.568412: W xla/tsl/x.cc:1170] x", Some(Mild)),
             ("[ERROR] x", Some(Error)),
             ("x", None),
         ] {

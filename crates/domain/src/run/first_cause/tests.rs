@@ -109,6 +109,31 @@ ValueError: the second
 }
 
 #[test]
+fn the_end_of_a_traceback_is_an_exception_of_any_name() {
+    let frame = "  File \"/a.py\", line 3, in step\n    raise LimitHit(\n";
+    let line = "titan.cache.LimitHit: 9 shapes\n";
+    assert_eq!(line_of(&format!("{frame}{line}")), line.trim());
+    assert_eq!(line_of(&format!("{frame}    ^^^^^^^\n{line}RuntimeError: x\n")), line.trim());
+    let chain = "\nThe above exception was the direct cause of the following exception:\n\nRuntimeError: x\n";
+    assert_eq!(line_of(&format!("{line}{chain}")), line.trim());
+    assert_eq!(line_of(&format!("{frame}Training: 3 of 9 steps\nRuntimeError: x\n")), "RuntimeError: x");
+    assert_eq!(line_of(&format!("{line}RuntimeError: x\n")), "RuntimeError: x");
+}
+
+#[test]
+fn a_task_that_slurm_killed_when_it_ended_the_step_is_not_blamed() {
+    let killed = "srun: error: node02: tasks 0-3: Killed\n";
+    let ended = "slurmstepd: error: *** STEP 7.0 ON node01 CANCELLED AT 2024-05-01T12:00:00 ***\n";
+    assert_eq!(line_of(&format!("{killed}{ended}")), killed.trim());
+    assert_eq!(line_of(&format!("{ended}{killed}")), "");
+    let waiting = "srun: Job step aborted: Waiting up to 32 seconds for job step to finish.\n";
+    assert_eq!(
+        line_of(&format!("my-program: error: no mesh\n{waiting}{killed}")),
+        "my-program: error: no mesh"
+    );
+}
+
+#[test]
 fn a_process_that_was_killed_is_blamed_only_if_no_error_is_there() {
     let killed = "E0501 12:00:00.1 7 torch/api.py:869] failed (exitcode: -9) local_rank: 0 (pid: 12) of binary: python\n";
     assert!(line_of(killed).contains("exitcode: -9"));

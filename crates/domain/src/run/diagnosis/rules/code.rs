@@ -39,6 +39,12 @@ rules! { CODE:
         "Check that the checkpoint fits the configuration of the model, and whether its keys have a prefix such as `module.`.",
         ["\tMissing key(s) in state_dict: \"head.weight\", \"head.bias\". ", "\tUnexpected key(s) in state_dict: \"module.head.weight\". "],
         ["ignored: Missing key(s) in state_dict: \"ema\""];
+    - Code Cause "unused-parameters": r"Expected to have finished reduction in the prior iteration|Expected to mark a variable ready only once",
+        "the ranks do not agree on which parameters of the model have gradients",
+        "Let every parameter take part in the loss, or set find_unused_parameters=True. With activation checkpointing, use the variant that is not reentrant.",
+        ["RuntimeError: Expected to have finished reduction in the prior iteration before starting a new one. This error indicates that your module has parameters that were not used in producing loss.",
+         "RuntimeError: Expected to mark a variable ready only once. This error is caused by one of the following reasons: 1) Use of a module parameter outside the `forward` function."],
+        ["[W reducer.cpp:1289] Warning: find_unused_parameters=True was specified in DDP constructor, but did not find any unused parameters in the forward pass."];
     - Code Cause "fortran": r"^Fortran runtime error: ",
         "a program in Fortran ended with an error",
         "Read the line before it: it names the place in the source, the unit and the file.",

@@ -30,12 +30,13 @@ rules! { COMMUNICATION:
         ["RuntimeError: The server socket has failed to listen on any local network address. port: 29500, useIpv6: false, code: -98, name: EADDRINUSE, message: address already in use",
          "OSError: [Errno 98] Address already in use"],
         ["The server socket is listening on port 29500"];
-    - Network Symptom "mpi": r"MPICH ERROR|Fatal error in (?:P?MPI_|internal_)|^Abort\(-?\d+\)|\*\*\* (?:An error occurred in |MPI_ERR_)",
+    - Network Symptom "mpi": r"MPICH ERROR|Fatal error in (?:P?MPI_|internal_)|^Abort\(-?\d+\)(?: on node \d+)? \(rank \d+ in comm \d+\): (?:[^a]|a[^p])|\*\*\* (?:An error occurred in |MPI_ERR_)",
         "a call of MPI failed",
         "Look for a process that failed first. If there is none, check that the program and the launcher have the same MPI, built for the cluster.",
         ["MPICH ERROR [Rank 0] [job id 7.1] [node01] - Abort(-1) (rank 0 in comm 0): MPIDI_CRAY_init: GPU_SUPPORT_ENABLED is requested, but GTL library is not linked",
          "[node17:53890] *** An error occurred in MPI_Bcast"],
-        ["application called MPI_Abort(MPI_COMM_WORLD, 1) - process 0"];
+        ["application called MPI_Abort(MPI_COMM_WORLD, 1) - process 0",
+         "Abort(1) on node 0 (rank 0 in comm 0): application called MPI_Abort(MPI_COMM_WORLD, 1) - process 0"];
     - Network Cause "ucx": r"UCX +ERROR",
         "the communication library UCX failed",
         "Check that UCX was built for the GPUs and the network of the nodes, and that the program sets its GPU before it communicates.",

@@ -25,9 +25,10 @@ rules! { GENERAL:
         "Read what Slurm says, and check the job's resources and paths.",
         ["srun: error: Unable to create step for job 7: More processors requested than permitted"],
         ["srun: job 7 queued and waiting for resources"];
-    - Unknown Hint "error-line": r"(?i)^(?:[\w./@-]+(?:\(\d+\))?: ?){0,4}(?:\[?(?:fatal|error|critical|severe)\]?)\b[ :\]]|\b(?:fatal|critical) error\b|^(?:error|fatal|critical)\b|\[(?:error|fatal|critical)\]|- (?:ERROR|CRITICAL|FATAL) -|^\*\*\* .*(?:error|fail)|\bFailed to \w|\bfailed with\b|\b(?:cannot|could not|unable to|can't) \w|\bassert(?:ion)?\b.*\bfail|\bpanic\b|(?:^|[,;:.] ?)giving up\b|^Abort|^STOP\b|^ERROR STOP",
+    - Unknown Hint "error-line": r"(?i)^(?:[\w./@-]+(?:\(\d+\))?: ?){0,4}(?:\[?(?:fatal|error|critical|severe)\]?)\b[ :\]]|^\s+error in (?:routine|subroutine) +\S|\b(?:fatal|critical) error\b|^(?:error|fatal|critical)\b|\[(?:error|fatal|critical)\]|- (?:ERROR|CRITICAL|FATAL) -|^\*\*\* .*(?:error|fail)|\bFailed to \w|\bfailed with\b|\b(?:cannot|could not|unable to|can't) \w|\bassert(?:ion)?\b.*\bfail|\bpanic\b|(?:^|[,;:.] ?)giving up\b|^Abort|^STOP\b|^ERROR STOP",
         "the log has a line that looks like an error",
         "Read the log around the line.",
-        ["my-program: error: the mesh has no cells", "forrtl: severe (24): end-of-file during read, unit 5", "Failed to load the plugin foo", "solver: no convergence in step 12, giving up"],
+        ["my-program: error: the mesh has no cells", "forrtl: severe (24): end-of-file during read, unit 5", "Failed to load the plugin foo", "solver: no convergence in step 12, giving up",
+         "     Error in routine  read_cell (3):"],
         ["the errors were counted", "twice as fast without giving up accuracy"];
 }

@@ -16,11 +16,6 @@ rules! { PROCESSES:
          "ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: -11) local_rank: 0 (pid: 12) of binary: python",
          "  exitcode  : -7 (pid: 12)", "*** Process received signal ***: Signal: Segmentation fault (11)"],
         ["  exitcode  : -6 (pid: 12)"];
-    - Unknown Death "jax-task-died": r"^/job:\w+/replica:\d+/task:\d+$",
-        "a process of a JAX job died, and the others noticed that",
-        "Read the log of this task. If it says nothing, the task was killed, which is mostly for its memory.",
-        ["/job:jax_worker/replica:0/task:3"],
-        ["see /job:jax_worker/replica:0/task:3 for more"];
     - HostMemory Death "killed": r"exitcode *: ?-9\b|return code = -9\b|exited with (?:return |exit )?(?:code|status) (?:137|-9)\b|Signal 9 \(SIGKILL\)|got signal: 9\b|died with <Signals\.SIGKILL|terminated with code -9\b|signal SIGKILL|signal:? 9\b|task [\d,-]+: Killed|^Killed\b|: line \d+: +\d+ Killed\b|\bKilled +(?:python|torchrun|srun|accelerate)|: Killed$|KILLED BY SIGNAL: 9|terminated abruptly while the future was running|exit(?:ed)? (?:code|status):? ?(?:=|is)? ?137\b|SYSTEM_ERROR.*connection error code 2|died or was killed while executing a task|unexpected(?:ly)? (?:before finishing|exit|died)|exited unexpectedly|died unexpectedly|was sent SIGKILL|SIGKILL",
         "a process was killed without a word, which is mostly for its memory",
         "Look for the memory of the node at that time. Request more memory, or use fewer data loader workers.",
