@@ -12,6 +12,7 @@ const PARTITIONS: &str = "polar*|up|4:00:00|n/a|4|idle|64|1|gpu:8\ngrizzly|up|4:
 
 /// What is wrong, the changed fields of a valid job, the named field, and what the answer says of the value and of what
 /// to do.
+#[expect(clippy::too_many_lines, reason = "one job after another")]
 fn wrong_jobs() -> Vec<(&'static str, Value, &'static str, &'static str, &'static str)> {
     vec![
         ("a field with a typing error", json!({"comand": "x"}), "/comand", "not a known field", "`command`"),

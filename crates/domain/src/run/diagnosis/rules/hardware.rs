@@ -1,13 +1,14 @@
 //! Faults of GPUs, networks and file systems.
 
 rules! { HARDWARE:
-    Infrastructure Slurm Cause "srun-step": r"^srun: error: (?:Unable to create step for job \d+: (?:Invalid generic resource|Job/step already completing|Duplicate job id|Invalid job credential|Unable to contact slurm controller|Socket timed out|Slurm backup controller|Zero Bytes were|Communication (?:connection|shutdown) failure|Message (?:send|receive) failure)|Slurm job \d+ has expired)",
+    Infrastructure Slurm Cause "srun-step": r"^srun: error: (?:Unable to create step for job \d+: (?:Invalid generic resource|Job/step already completing|Duplicate job id|Invalid job credential|Unable to contact slurm controller|Socket timed out|Slurm backup controller|Zero Bytes were|Communication (?:connection|shutdown) failure|Message (?:send|receive) failure|Unexpected missing socket|Header lengths are longer)|Slurm job \d+ has expired)",
         "Slurm could not start the job's program on its nodes",
         "Run the job again. If this persists, report it to the cluster's administrators.",
         ["srun: error: Unable to create step for job 39: Invalid generic resource (gres) specification",
          "srun: error: Unable to create step for job 31: Job/step already completing or completed",
          "srun: error: Unable to create step for job 312: Duplicate job id",
          "srun: error: Unable to create step for job 999: Zero Bytes were transmitted or received",
+         "srun: error: Unable to create step for job 968: Unexpected missing socket error",
          "srun: error: Slurm job 82 has expired"],
         ["srun: error: Unable to create step for job 7: Requested node configuration is not available",
          "srun: error: Unable to create step for job 7: More processors requested than permitted"];
