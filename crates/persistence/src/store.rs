@@ -60,8 +60,8 @@ async fn limit_idle_transactions(connection: &mut PgConnection) -> Result<(), sq
     Ok(())
 }
 
-/// Begins a transaction, in a task of its own: nobody can stop waiting in the middle of it. If somebody did, sqlx 0.9.0 would put the connection
-/// back with an open transaction, and statements of others would run in that and never be committed
+/// Begins a transaction, in a task of its own, which ends although the caller stops waiting for it. With a half-begun transaction sqlx 0.9.0
+/// puts the connection back into the pool as it is: statements of other callers would run in that transaction and never be committed
 /// (<https://github.com/transact-rs/sqlx/issues/4393>).
 pub(crate) async fn begin(pool: &PgPool) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
     let pool = pool.clone();

@@ -6,7 +6,7 @@
 IFS=$'\t' read -r count most || give_up 'the list of jobs did not arrive whole'
 take_lines "$tmp/ids" "$count" jobs
 list=$(paste -s -d, -- "$tmp/ids")
-# The memory is told of steps, whose rows follow that of their run: each run gets the most of its steps.
+# Only steps have the memory, and their rows follow that of their run: each run gets the most of its steps.
 # shellcheck disable=SC2016
 reduce='
   function tell() { if (row != "" && ++rows <= most) print "RUN " memory substr(row, 1, 1000) }
