@@ -158,6 +158,14 @@ mod tests {
         assert!(one <= other && other - one < TimeDelta::minutes(1), "{one} {other}");
     }
 
+    fn one_connection(pool: &PgPool) -> StoreOptions {
+        StoreOptions {
+            url: pool.connect_options().to_url_lossy().to_string().into(),
+            max_connections: 1,
+            acquire_timeout: Duration::from_secs(20),
+        }
+    }
+
     /// Options for a server that reports itself as a standby or not, as a table says: a function shadows Postgres's own.
     async fn options_of_a_fake_standby(pool: &PgPool) -> StoreOptions {
         let options = pool.connect_options();
@@ -170,11 +178,7 @@ mod tests {
              alter database \"{name}\" set search_path = public, pg_catalog"
         );
         sqlx::raw_sql(sqlx::AssertSqlSafe(faked)).execute(pool).await.unwrap();
-        StoreOptions {
-            url: options.to_url_lossy().to_string().into(),
-            max_connections: 1,
-            acquire_timeout: Duration::from_secs(2),
-        }
+        StoreOptions { acquire_timeout: Duration::from_secs(2), ..one_connection(pool) }
     }
 
     async fn set_standby(pool: &PgPool, is_standby: bool) {
@@ -200,12 +204,7 @@ mod tests {
 
     #[sqlx::test(migrator = "MIGRATOR")]
     async fn a_process_that_stops_in_a_transaction_holds_its_locks_for_seconds(pool: PgPool) {
-        let options = StoreOptions {
-            url: pool.connect_options().to_url_lossy().to_string().into(),
-            max_connections: 1,
-            acquire_timeout: Duration::from_secs(2),
-        };
-        let store = Store::connect(&options, Sealer::from_key([7; 32])).await.unwrap();
+        let store = Store::connect(&one_connection(&pool), Sealer::from_key([7; 32])).await.unwrap();
         let lock = "lock table jobs in access exclusive mode";
         let mut stopped = store.begin().await.unwrap();
         sqlx::raw_sql(lock).execute(&mut *stopped).await.unwrap();
@@ -218,12 +217,7 @@ mod tests {
 
     #[sqlx::test(migrator = "MIGRATOR")]
     async fn whoever_stops_waiting_for_a_transaction_leaves_none_open(pool: PgPool) {
-        let options = StoreOptions {
-            url: pool.connect_options().to_url_lossy().to_string().into(),
-            max_connections: 1,
-            acquire_timeout: Duration::from_secs(20),
-        };
-        let store = Store::connect(&options, Sealer::from_key([7; 32])).await.unwrap();
+        let store = Store::connect(&one_connection(&pool), Sealer::from_key([7; 32])).await.unwrap();
         let one = &store.pool;
         let open = "select count(*) from pg_stat_activity where xact_start is not null and pid = $1";
         let pid: i32 = sqlx::query_scalar("select pg_backend_pid()").fetch_one(one).await.unwrap();
