@@ -30,7 +30,8 @@ row '' 7 COMPLETED 1600000000 99 cpu cpu=1,node=1 00:01:02 somebody-elses"#,
     let expected = [(1_700_000_000, 30, 2, None), (1_700_000_100, 61, 2, Some(512))];
     assert_eq!(told.collect::<Vec<_>>(), expected);
     assert!(requeued.is_over());
-    assert_eq!(array.runs.iter().map(|run| run.id).collect::<Vec<_>>(), [id(9), id(8)]);
+    let told = array.runs.iter().map(|run| (run.id, run.most_memory)).collect::<Vec<_>>();
+    assert_eq!(told, [(id(9), None), (id(8), None)], "no run has the memory of another");
     assert!(!array.is_over(), "one task runs");
 }
 
