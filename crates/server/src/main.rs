@@ -44,8 +44,7 @@ fn main() -> ExitCode {
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             let _ = writeln!(io::stderr(), "tao-slurm: {error:#}");
-            let request_failed = error.is::<client::ClientError>();
-            ExitCode::from(if request_failed { cli::EXIT_REQUEST_FAILED } else { 1 })
+            ExitCode::from(error.downcast_ref().map_or(1, client::ClientError::exit_code))
         }
     }
 }

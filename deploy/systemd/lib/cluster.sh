@@ -32,7 +32,7 @@ job_submit() {
 }
 
 # job_is NAME CONDITION: a jq expression about the job's status document.
-job_is() { in_machine tao-slurm status "${jobs[$1]}" --json 2>/dev/null | jq --exit-status "$2" >/dev/null; }
+job_is() { in_machine tao-slurm status "${jobs[$1]}" -o json 2>/dev/null | jq --exit-status "$2" >/dev/null; }
 
 # job_comes_to SECONDS NAME CONDITION: waits so long, unless the job ends in Error. Prints the job's status if it fails.
 job_comes_to() {
@@ -48,7 +48,7 @@ job_comes_to() {
 
 job_is_done() {
     job_comes_to "$1" "$2" '.status == "Done"' &&
-        in_machine tao-slurm attempts "${jobs[$2]}" --json | jq --exit-status '.attempts | length == 1' >/dev/null
+        in_machine tao-slurm attempts "${jobs[$2]}" -o json | jq --exit-status '.attempts | length == 1' >/dev/null
 }
 
 executed_once() {
@@ -58,7 +58,7 @@ executed_once() {
     [[ $written == "begin $id"$'\n'"end $id $WORD" ]] || { note "it wrote: $written"; return 1; }
 }
 
-job_list() { in_machine tao-slurm list --limit 100 --json | jq --raw-output '.jobs[].id' | sort; }
+job_list() { in_machine tao-slurm list --limit 100 -o json | jq --raw-output '.jobs[].id' | sort; }
 same_list() { [[ $(job_list) == "$1" ]]; }
 
 cluster_release() { [[ -z ${scene:-} ]] || rm -f "$scene/hold"; }

@@ -3,53 +3,60 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
-use domain::{ClusterName, JobId};
+use clap_complete::Shell;
 use secrecy::SecretString;
 
+mod clusters;
+mod connection;
 mod import;
 mod jobs;
 mod pipelines;
+mod run;
 mod service;
 #[cfg(test)]
 mod tests;
 mod written;
 
+pub(crate) use clusters::{ClusterAddArgs, ClusterCommand, PartitionsArgs, PreflightArgs, UsageArgs};
+pub(crate) use connection::{DEFAULT_URL, Format, JobArgs, JobRef, JobsArgs, ServerArgs};
 pub(crate) use import::{ImportCommand, NemoEvaluatorArgs};
 pub(crate) use jobs::{
-    CancelArgs, DeleteArgs, ListArgs, ResultsArgs, RetryArgs, StatusArgs, SubmitArgs, TasksArgs, ValidateArgs,
+    CancelArgs, DeleteArgs, ListArgs, Moment, ResultsArgs, RetryArgs, StatusArgs, SubmitArgs, TasksArgs,
+    ValidateArgs, WaitArgs,
 };
 pub(crate) use pipelines::{
     PipelineArgs, PipelineCommand, PipelineListArgs, PipelineRetryArgs, PipelineStatusArgs,
     PipelineSubmitArgs,
 };
+pub(crate) use run::RunArgs;
 pub(crate) use service::{
-    MigrateArgs, Role, Scope, ServeArgs, TokenArgs, TokenCommand, TokenListArgs, TokenRevokeArgs,
+    CheckConfigArgs, MigrateArgs, Role, Scope, ServeArgs, TokenArgs, TokenCommand, TokenListArgs,
+    TokenRevokeArgs,
 };
 pub(crate) use written::{EventsArgs, LogsArgs, ScriptArgs, Stream};
-
-/// The default address of the service.
-pub(crate) const DEFAULT_URL: &str = "http://127.0.0.1:8080";
 
 /// An invalid command line: `EX_USAGE` of sysexits(3), because 2 already means a canceled job.
 pub(crate) const EXIT_USAGE: u8 = 64;
 
-/// The service is unreachable, or it rejected the request.
-pub(crate) const EXIT_REQUEST_FAILED: u8 = 3;
+const AFTER_HELP: &str = "\
+Begin with:
+  tao-slurm login --url https://tao.example.org   keep the address and a token
+  tao-slurm run --gpus 1 --follow -- nvidia-smi   run a command and see its output
 
-/// The heading of the client's common options in help texts.
-const CONNECTION: &str = "Connection";
-
-const EXIT_CODES: &str = "\
 Exit codes:
-  0   success; with --watch: the job or pipeline ended as Done
-  1   failure; with --watch: the job or pipeline ended in Error
-  2   with --watch: the job or pipeline was Canceled
-  3   the service is unreachable, or it rejected the request
-  64  invalid command line";
+  0    success; of wait, --watch and --follow: the jobs ended as Done
+  1    failure; of wait, --watch and --follow: a job ended in Error
+  2    of wait, --watch and --follow: a job was Canceled
+  3    the service refused the request
+  4    there is no such job, pipeline or cluster
+  5    the service is unreachable
+  64   invalid command line
+  124  of wait: the time is over
+  130  Ctrl-C";
 
 /// Run GPU jobs on Slurm clusters: a service with a REST API, and its command-line client
 #[derive(Debug, Parser)]
-#[command(name = "tao-slurm", version, after_help = EXIT_CODES, propagate_version = true)]
+#[command(name = "tao-slurm", version, after_help = AFTER_HELP, propagate_version = true)]
 pub(crate) struct Cli {
     /// Configuration file of the service [default: ./tao-slurm.toml, if it exists]
     #[arg(long, global = true, env = "TAO_SLURM_CONFIG", value_name = "FILE", hide_env_values = true)]
@@ -72,26 +79,35 @@ pub(crate) enum Command {
     /// Print the OpenAPI document of the API
     Openapi,
     /// Show the effective configuration, without secrets, and likely problems
-    CheckConfig {
-        /// Print an example file instead: every setting with its default, its environment variables and a description
-        #[arg(long)]
-        example: bool,
-    },
+    CheckConfig(CheckConfigArgs),
     /// Create, list and revoke API tokens
     ///
     /// These commands use the database, so run them on the service's machine with its configuration.
     #[command(subcommand)]
     Token(TokenCommand),
-    /// Submit a job and print its ID
+    /// Keep the address and the token of a service for later commands
     ///
-    /// Example: tao-slurm submit job.json --watch
+    /// The token comes from the terminal, unseen, or from standard input. It is checked, and stored in
+    /// ~/.config/tao-slurm/config.toml, which only you can read.
+    Login(LoginArgs),
+    /// Run a command as a job and print its ID
+    ///
+    /// Example: tao-slurm run --gpus 8 --time 2h --image /lustre/images/train.sqsh --follow -- python train.py
+    Run(RunArgs),
+    /// Submit a job from a file and print its ID
+    ///
+    /// Example: tao-slurm submit job.yaml --set name=night --watch
     Submit(SubmitArgs),
-    /// Check a job and print its batch script, without submitting it
+    /// Check a job and say what it would be, without submitting it
     ///
     /// The exit code is 0 if the job is valid and, with --live, if Slurm would accept it and all its inputs exist.
     Validate(ValidateArgs),
-    /// Show the status of a job
+    /// Show all about jobs; of one that failed, why
+    Get(JobsArgs),
+    /// Show the status of jobs, one line each
     Status(StatusArgs),
+    /// Wait until jobs have ended; the exit code tells how
+    Wait(WaitArgs),
     /// Print the logs of a job
     ///
     /// Example: tao-slurm logs ID --stream err --tail 100
@@ -110,15 +126,15 @@ pub(crate) enum Command {
     Results(ResultsArgs),
     /// Print the batch script of a job as it was submitted
     Script(ScriptArgs),
-    /// Cancel a job, or tasks of its array
+    /// Cancel jobs, or tasks of an array
     Cancel(CancelArgs),
-    /// Stop a job on the cluster and keep its checkpoints, so that it can be resumed
-    Pause(JobArgs),
-    /// Resume a paused job: a training from its newest checkpoint, other work from its start
-    Resume(JobArgs),
-    /// Run a failed or canceled job again, under the same ID
+    /// Stop jobs on the cluster and keep their checkpoints, so that they can be resumed
+    Pause(JobsArgs),
+    /// Resume paused jobs: a training from its newest checkpoint, other work from its start
+    Resume(JobsArgs),
+    /// Run failed or canceled jobs again, under the same IDs
     Retry(RetryArgs),
-    /// Delete a finished job
+    /// Delete finished jobs
     Delete(DeleteArgs),
     /// List jobs, newest first
     List(ListArgs),
@@ -128,44 +144,37 @@ pub(crate) enum Command {
     /// Print the request for a configuration of another launcher
     #[command(subcommand)]
     Import(ImportCommand),
-    /// List the clusters, their state and their login hosts
-    Clusters(ServerArgs),
+    /// List and add clusters, and list their partitions
+    #[command(subcommand)]
+    Cluster(ClusterCommand),
+    /// Show jobs, waiting times and GPU hours of the last days, by owner, cluster, label and others
+    Usage(UsageArgs),
     /// Check that a cluster can run jobs, and show how to fix what fails
     Preflight(PreflightArgs),
     /// Check that the service is ready: exit code 0 if it is, for health checks of containers
     Ready(ServerArgs),
+    /// Print a script that completes commands in a shell
+    ///
+    /// Example: tao-slurm completions bash >~/.local/share/bash-completion/completions/tao-slurm
+    Completions(CompletionsArgs),
+    /// Print the manual page: tao-slurm man | man -l -
+    Man,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct ServerArgs {
-    /// URL of the service
-    #[arg(long, env = "TAO_SLURM_URL", default_value = DEFAULT_URL, help_heading = CONNECTION)]
-    pub(crate) url: String,
-    /// API token
-    #[arg(long, env = "TAO_SLURM_TOKEN", hide_env_values = true, help_heading = CONNECTION)]
+pub(crate) struct LoginArgs {
+    /// URL of the service [default: port 8080 of this machine]
+    #[arg(long, env = "TAO_SLURM_URL")]
+    pub(crate) url: Option<String>,
+    /// API token; better typed, because every user of the machine can read the arguments of a process
+    #[arg(long, env = "TAO_SLURM_TOKEN", hide_env_values = true)]
     pub(crate) token: Option<SecretString>,
-    /// Print the JSON response of the API
-    #[arg(long, help_heading = CONNECTION)]
-    pub(crate) json: bool,
-}
-
-fn job_id(text: &str) -> Result<JobId, &'static str> {
-    text.parse().map_err(|_| "the id of a job is a UUID; `tao-slurm list` shows it")
+    /// Name of the profile [default: default]
+    #[arg(long, env = "TAO_SLURM_PROFILE")]
+    pub(crate) profile: Option<String>,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct JobArgs {
-    /// ID of the job
-    #[arg(value_parser = job_id)]
-    pub(crate) id: JobId,
-    #[command(flatten)]
-    pub(crate) server: ServerArgs,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct PreflightArgs {
-    /// Name of the cluster [default: the service's default cluster]
-    pub(crate) cluster: Option<ClusterName>,
-    #[command(flatten)]
-    pub(crate) server: ServerArgs,
+pub(crate) struct CompletionsArgs {
+    pub(crate) shell: Shell,
 }

@@ -4,6 +4,8 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::{Args, Subcommand, ValueEnum};
 
+use super::Format;
+
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
     /// Parts of the service to run in this process; all processes share one database
@@ -12,6 +14,16 @@ pub(crate) struct ServeArgs {
     /// Address to listen on; overrides the configured one. A worker serves only health and metrics there
     #[arg(long, value_name = "IP:PORT")]
     pub(crate) bind: Option<SocketAddr>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CheckConfigArgs {
+    /// Print an example file instead: every setting with its default, its environment variables and a description
+    #[arg(long)]
+    pub(crate) example: bool,
+    /// Fail if there are warnings
+    #[arg(long)]
+    pub(crate) strict: bool,
 }
 
 #[derive(Debug, Args)]
@@ -52,9 +64,9 @@ pub(crate) struct TokenListArgs {
     /// List only the tokens of this owner
     #[arg(long)]
     pub(crate) owner: Option<String>,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
+    /// What to print
+    #[arg(long, short, value_enum, default_value_t, hide_default_value = true)]
+    pub(crate) output: Format,
 }
 
 #[derive(Debug, Args)]
@@ -83,9 +95,9 @@ pub(crate) struct TokenArgs {
     /// File with the webhook's signing secret: `whsec_`, then 24 to 64 random bytes in base64
     #[arg(long, value_name = "FILE", requires = "webhook_url")]
     pub(crate) webhook_secret_file: Option<PathBuf>,
-    /// Print JSON instead of the bare token
-    #[arg(long)]
-    pub(crate) json: bool,
+    /// What to print
+    #[arg(long, short, value_enum, default_value_t, hide_default_value = true)]
+    pub(crate) output: Format,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -67,5 +67,5 @@ fn the_other_commands_of_a_pipeline_take_its_id() {
     let retry = pipeline(&["retry", ID, "--secrets", "s.yaml"]);
     let Ok(PipelineCommand::Retry(args)) = retry else { panic!("{retry:?}") };
     assert_eq!(args.secrets.as_deref(), Some(Path::new("s.yaml")));
-    assert!(pipeline(&["list", "--limit", "201"]).is_err() && pipeline(&["list", "--json"]).is_ok());
+    assert!(pipeline(&["list", "--limit", "201"]).is_err() && pipeline(&["list", "-o", "json"]).is_ok());
 }

@@ -1,9 +1,9 @@
 //! The arguments of the commands that print what a job has written: `logs`, `events` and `script`.
 
 use clap::{Args, ValueEnum};
-use domain::{ClusterName, JobId};
+use domain::ClusterName;
 
-use super::{JobArgs, ServerArgs};
+use super::{JobArgs, JobRef, ServerArgs};
 
 #[derive(Debug, Args)]
 pub(crate) struct LogsArgs {
@@ -54,8 +54,9 @@ pub(crate) enum Stream {
 
 #[derive(Debug, Args)]
 pub(crate) struct EventsArgs {
-    /// ID of the job [default: all jobs that the token gives access to]
-    pub(crate) id: Option<JobId>,
+    /// The job: its id, the beginning of its id, or its name [default: all jobs that the token gives access to]
+    #[arg(value_name = "JOB")]
+    pub(crate) job: Option<JobRef>,
     /// Print events as they happen: of one job until it ends, of all jobs until interrupted
     #[arg(long, short)]
     pub(crate) follow: bool,
@@ -66,7 +67,7 @@ pub(crate) struct EventsArgs {
     #[arg(long, value_enum)]
     pub(crate) kind: Vec<Kind>,
     /// Print only events of jobs on this cluster; repeatable
-    #[arg(long, conflicts_with = "id")]
+    #[arg(long, conflicts_with = "job")]
     pub(crate) cluster: Vec<ClusterName>,
     #[command(flatten)]
     pub(crate) server: ServerArgs,

@@ -2,19 +2,20 @@
 
 mod pipeline;
 mod problem;
+pub(crate) mod profiles;
 mod server_events;
 mod status;
 mod text;
 
-use std::time::Duration;
+use std::{io, time::Duration};
 
 pub(crate) use pipeline::{PipelineDocument, PipelineSummary};
 use problem::Problem;
 use secrecy::{ExposeSecret, SecretString};
 use serde::de::DeserializeOwned;
 pub(crate) use server_events::{EventReader, ServerEvent};
-pub(crate) use status::{StatusDocument, live_line};
-pub(crate) use text::{on_one_line, printable, seconds, table};
+pub(crate) use status::{Progress, StatusDocument, live_line};
+pub(crate) use text::{age, colored, on_one_line, printable, seconds, table};
 use ureq::{
     AsSendBody,
     http::{HeaderName, Method, Request, Response, StatusCode, header},
@@ -22,6 +23,13 @@ use ureq::{
 use url::form_urlencoded;
 
 use crate::cli::{DEFAULT_URL, ServerArgs};
+
+/// The exit code if the service refused the request.
+pub(crate) const EXIT_REFUSED: u8 = 3;
+/// The exit code if what the request names is not there.
+pub(crate) const EXIT_NOT_FOUND: u8 = 4;
+/// The exit code if nothing answers as the service does.
+pub(crate) const EXIT_UNREACHABLE: u8 = 5;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Longer than the service's own request timeout, so that its error message arrives.
@@ -34,11 +42,19 @@ const LONGEST_ANSWER: u64 = 256 * 1024 * 1024;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ClientError {
     #[error(
-        "cannot reach {url}: {why}\nCheck that `tao-slurm serve` is running there, or set another address with --url or TAO_SLURM_URL."
+        "cannot reach {url}: {why}\nCheck that `tao-slurm serve` is running there, or set another address with --url, TAO_SLURM_URL or `tao-slurm login`."
     )]
-    Unreachable { url: String, why: String },
+    Unreachable {
+        url: String,
+        why: String,
+        /// Whether the service may have got the request.
+        may_have_arrived: bool,
+    },
     #[error("{0}")]
     Refused(Box<Problem>),
+    /// No job has this id or name.
+    #[error("{0}")]
+    NotFound(String),
     #[error(
         "{url} sent a response that is not from tao-slurm: {why}\nCheck the address in --url or TAO_SLURM_URL."
     )]
@@ -51,7 +67,24 @@ impl ClientError {
         match self {
             Self::Unreachable { .. } => true,
             Self::Refused(problem) => problem.is_transient(),
-            Self::Foreign { .. } => false,
+            Self::NotFound(_) | Self::Foreign { .. } => false,
+        }
+    }
+
+    /// Whether the service may have acted although it did not say so.
+    pub(crate) fn may_have_arrived(&self) -> bool {
+        match self {
+            Self::Unreachable { may_have_arrived, .. } => *may_have_arrived,
+            error => error.is_transient(),
+        }
+    }
+
+    pub(crate) fn exit_code(&self) -> u8 {
+        match self {
+            Self::Unreachable { .. } | Self::Foreign { .. } => EXIT_UNREACHABLE,
+            Self::NotFound(_) => EXIT_NOT_FOUND,
+            Self::Refused(problem) if problem.is_not_found() => EXIT_NOT_FOUND,
+            Self::Refused(_) => EXIT_REFUSED,
         }
     }
 }
@@ -82,10 +115,26 @@ impl Answer {
 }
 
 impl Client {
-    pub(crate) fn new(server: &ServerArgs) -> Self {
+    /// The service that the options or the environment name, else that of the profile, else one on this machine.
+    pub(crate) fn new(server: &ServerArgs) -> anyhow::Result<Self> {
         // An empty environment variable counts as unset.
-        let url = Some(server.url.trim_end_matches('/')).filter(|url| !url.is_empty()).unwrap_or(DEFAULT_URL);
-        let url = url.to_owned();
+        let set = |text: &Option<String>| text.clone().filter(|text| !text.trim().is_empty());
+        let (url, name) = (set(&server.url), set(&server.profile));
+        let token = server.token.clone().filter(|token| !token.expose_secret().trim().is_empty());
+        if url.is_some() && token.is_some() && name.is_none() {
+            return Ok(Self::of(url.as_deref().unwrap_or(DEFAULT_URL), token));
+        }
+        let profile = profiles::read(profiles::path().as_deref(), name.as_deref())?;
+        let (known, its_token) = profile.map_or((None, None), |profile| (Some(profile.url), profile.token));
+        // The token of a profile goes to no other service.
+        let is_of_profile = url.is_none() || url.as_deref().map(trimmed) == known.as_deref().map(trimmed);
+        let token = token.or(its_token.filter(|_| is_of_profile));
+        Ok(Self::of(url.or(known).as_deref().unwrap_or(DEFAULT_URL), token))
+    }
+
+    /// The service at this address.
+    pub(crate) fn of(url: &str, token: Option<SecretString>) -> Self {
+        let url = trimmed(url).to_owned();
         let mut config = ureq::Agent::config_builder()
             .http_status_as_error(false)
             .timeout_connect(Some(CONNECT_TIMEOUT))
@@ -95,8 +144,11 @@ impl Client {
             // A proxy would look for this address on its own machine.
             config = config.proxy(None);
         }
-        let token = server.token.as_ref().filter(|token| !token.expose_secret().trim().is_empty());
-        Self { agent: config.build().into(), url, token: token.cloned() }
+        Self { agent: config.build().into(), url, token }
+    }
+
+    pub(crate) fn url(&self) -> &str {
+        &self.url
     }
 
     pub(crate) fn get(&self, path: &str) -> Result<Answer, ClientError> {
@@ -172,8 +224,11 @@ impl Client {
     }
 
     fn read(&self, response: Result<Response<ureq::Body>, ureq::Error>) -> Result<Answer, ClientError> {
-        let unreachable =
-            |error: ureq::Error| ClientError::Unreachable { url: self.url.clone(), why: error.to_string() };
+        let unreachable = |error: ureq::Error| ClientError::Unreachable {
+            url: self.url.clone(),
+            why: error.to_string(),
+            may_have_arrived: !has_no_connection(&error),
+        };
         let mut response = response.map_err(unreachable)?;
         let (status, headers) = (response.status(), response.headers());
         let text = |value: &header::HeaderValue| value.to_str().unwrap_or_default().to_owned();
@@ -207,6 +262,20 @@ pub(crate) fn with_query<'a>(
     if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") }
 }
 
+fn has_no_connection(error: &ureq::Error) -> bool {
+    use ureq::{Error, Timeout};
+    match error {
+        Error::HostNotFound | Error::ConnectionFailed | Error::BadUri(_) => true,
+        Error::Timeout(timeout) => matches!(timeout, Timeout::Resolve | Timeout::Connect),
+        Error::Io(error) => error.kind() == io::ErrorKind::ConnectionRefused,
+        _ => false,
+    }
+}
+
+fn trimmed(url: &str) -> &str {
+    url.trim().trim_end_matches('/')
+}
+
 fn is_loopback(url: &str) -> bool {
     let host = url.split_once("://").map_or(url, |(_, rest)| rest);
     ["127.", "localhost", "[::1]"].iter().any(|start| host.starts_with(start))
@@ -228,8 +297,7 @@ mod tests {
 
     #[test]
     fn an_unreachable_service_is_an_error_that_says_what_to_do() {
-        let server = ServerArgs { url: "http://127.0.0.1:1/".to_owned(), token: None, json: false };
-        let error = Client::new(&server).get("/jobs").err().unwrap();
+        let error = Client::of("http://127.0.0.1:1/", None).get("/jobs").err().unwrap();
         assert!(error.is_transient());
         let text = error.to_string();
         assert!(

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use anstream::adapter::strip_str;
 use domain::Status;
 use serde::Deserialize;
 
@@ -144,7 +145,9 @@ impl PipelineDocument {
             format!("… and {} more jobs\n", self.jobs.len() - (room - left))
         };
         let cut = |line: &str| super::status::cut(line, columns) + "\n";
-        (jobs + &more + &self.summary.line()).lines().map(cut).collect()
+        // Without colours, which have no width.
+        let drawing = jobs + &more + &self.summary.line();
+        strip_str(&drawing).to_string().lines().map(cut).collect()
     }
 
     /// The lines that are new since `before`.

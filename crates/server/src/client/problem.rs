@@ -32,14 +32,19 @@ impl Problem {
         self.status == 429 || self.status >= 500
     }
 
+    /// Whether what the request names is not there.
+    pub(crate) const fn is_not_found(&self) -> bool {
+        self.status == 404
+    }
+
     /// Adds a hint for the user of this program if the service sent none.
     pub(crate) fn advised(mut self, has_token: bool) -> Self {
         if self.status == 401 && self.hint.is_none() {
             let advice = if has_token {
-                "create a new token with `tao-slurm token create` on the service's machine"
+                "log in again with `tao-slurm login`; create a token with `tao-slurm token create` on the service's machine"
             } else {
-                "pass a token with --token or TAO_SLURM_TOKEN; create one with `tao-slurm token create` on the \
-                 service's machine"
+                "log in with `tao-slurm login`, or pass a token with --token or TAO_SLURM_TOKEN; create one with \
+                 `tao-slurm token create` on the service's machine"
             };
             self.hint = Some(advice.to_owned());
         }

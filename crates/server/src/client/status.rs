@@ -3,23 +3,17 @@
 use domain::Status;
 use serde::Deserialize;
 
-use super::text::{on_one_line, seconds};
+use super::text::{colored, on_one_line};
 
 /// The parts of the status document that the client shows.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct StatusDocument {
-    pub(crate) id: String,
-    name: Option<String>,
-    status: Status,
+    pub(crate) status: Status,
     #[serde(default)]
     phase: String,
     #[serde(default)]
     message: String,
-    #[serde(default)]
-    cluster: String,
     slurm_job_id: Option<String>,
-    #[serde(default)]
-    created_on: String,
     #[serde(default)]
     progress: Progress,
     #[serde(default)]
@@ -36,7 +30,7 @@ struct Pending {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
-struct Progress {
+pub(crate) struct Progress {
     epoch: Option<u64>,
     max_epoch: Option<u64>,
     percent: Option<u8>,
@@ -71,17 +65,11 @@ impl StatusDocument {
         on_one_line(&parts.join(" "))
     }
 
-    /// Its row in the list of jobs.
-    pub(crate) fn row(&self) -> [String; 7] {
-        [
-            self.id.clone(),
-            self.status.to_string(),
-            self.cluster.clone(),
-            self.slurm_job_id.clone().unwrap_or_default(),
-            seconds(&self.created_on),
-            self.progress.text().unwrap_or_default(),
-            self.name.clone().unwrap_or_default(),
-        ]
+    /// The same with the status in its colour.
+    pub(crate) fn colored_line(&self) -> String {
+        let status = self.status.to_string();
+        let line = self.line();
+        line.strip_prefix(&status).map_or_else(|| line.clone(), |rest| colored(&status) + rest)
     }
 }
 
@@ -98,7 +86,8 @@ pub(super) const fn exit_code(status: Status) -> Option<u8> {
 const CELLS: usize = 10;
 
 impl Progress {
-    fn text(&self) -> Option<String> {
+    /// `[#####-----] 3/6 50% eta …`; none without progress.
+    pub(crate) fn text(&self) -> Option<String> {
         let percent = self.percent.map(|percent| percent.min(100));
         let mut parts = Vec::new();
         if let Some(percent) = percent {
@@ -143,7 +132,7 @@ mod tests {
     #[test]
     fn a_running_job_shows_its_progress_bar() {
         let job = document(
-            r#"{"id": "x", "status": "Running", "phase": "running", "message": "Epoch 3 of 6 on n1.",
+            r#"{"id": "01a21687-3d58-727b-af43-d5f40bfcf423", "status": "Running", "phase": "running", "message": "Epoch 3 of 6 on n1.",
                 "slurm_job_id": "4711", "progress": {"epoch": 3, "max_epoch": 6, "percent": 50, "eta": "0:12:00"}}"#,
         );
         assert_eq!(job.line(), "Running (4711) [#####-----] 3/6 50% eta 0:12:00 Epoch 3 of 6 on n1.");
@@ -153,7 +142,7 @@ mod tests {
     #[test]
     fn a_pending_job_shows_its_phase_and_reason() {
         let job = document(
-            r#"{"id": "x", "status": "Pending", "phase": "in_queue", "message": "Waiting: Priority.", "stale": true}"#,
+            r#"{"id": "01a21687-3d58-727b-af43-d5f40bfcf423", "status": "Pending", "phase": "in_queue", "message": "Waiting: Priority.", "stale": true}"#,
         );
         assert_eq!(
             job.line(),
@@ -166,7 +155,9 @@ mod tests {
         for (status, code) in
             [("Done", Some(0)), ("Error", Some(1)), ("Canceled", Some(2)), ("Canceling", None)]
         {
-            let job = document(&format!(r#"{{"id": "x", "status": "{status}", "phase": "ended"}}"#));
+            let job = document(&format!(
+                r#"{{"id": "01a21687-3d58-727b-af43-d5f40bfcf423", "status": "{status}", "phase": "ended"}}"#
+            ));
             assert_eq!(job.exit_code(), code, "{status}");
         }
     }

@@ -1,4 +1,7 @@
-//! Text from jobs and from the service, safe to print on a terminal; tables.
+//! Text from jobs and from the service, safe to print on a terminal; tables and colours.
+
+use anstyle::{AnsiColor, Style};
+use chrono::{DateTime, Utc};
 
 /// The text with every control character except newline and tab replaced by a visible one: a terminal would execute the
 /// escape sequences in a log.
@@ -42,7 +45,32 @@ pub(crate) fn seconds(timestamp: &str) -> String {
     timestamp.get(..19).unwrap_or(timestamp).replace('T', " ")
 }
 
-/// Columns as wide as their widest cell, under a line of headers.
+/// How long ago a timestamp of the API was, in its largest unit: `12s`, `5m`, `3h`, `9d`.
+pub(crate) fn age(timestamp: &str, now: DateTime<Utc>) -> String {
+    let Ok(then) = timestamp.parse::<DateTime<Utc>>() else { return String::new() };
+    let seconds = (now - then).num_seconds().max(0);
+    match seconds {
+        0..120 => format!("{seconds}s"),
+        120..7_200 => format!("{}m", seconds / 60),
+        7_200..172_800 => format!("{}h", seconds / 3_600),
+        _ => format!("{}d", seconds / 86_400),
+    }
+}
+
+/// The word in the colour of the state that it names. What is no terminal gets it without.
+pub(crate) fn colored(word: &str) -> String {
+    let color = match word.to_ascii_lowercase().as_str() {
+        "done" | "pass" | "healthy" | "up" => AnsiColor::Green,
+        "error" | "fail" | "unusable" | "down" => AnsiColor::Red,
+        "running" | "started" => AnsiColor::Cyan,
+        "canceled" | "canceling" | "paused" | "pausing" | "warn" | "retried" => AnsiColor::Yellow,
+        _ => return word.to_owned(),
+    };
+    let style = Style::new().fg_color(Some(color.into()));
+    format!("{style}{word}{style:#}")
+}
+
+/// Columns as wide as their widest cell, under a line of headers. Statuses have colours.
 pub(crate) fn table<const N: usize>(
     headers: [&str; N],
     rows: impl IntoIterator<Item = [String; N]>,
@@ -52,33 +80,49 @@ pub(crate) fn table<const N: usize>(
     let widths: [usize; N] = std::array::from_fn(|column| {
         rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default()
     });
+    let has_states = headers.map(|header| ["STATUS", "STATE", "OUTCOME"].contains(&header));
     let line = |row: &[String; N]| {
-        let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}  "));
-        format!("{}\n", cells.collect::<String>().trim_end())
+        let last = row.iter().rposition(|cell| !cell.is_empty()).unwrap_or_default();
+        let cells = row.iter().take(last + 1).enumerate().map(|(column, cell)| {
+            let padding = if column == last { 0 } else { widths[column] - cell.chars().count() + 2 };
+            let cell = if has_states[column] { colored(cell) } else { cell.clone() };
+            format!("{cell}{:padding$}", "")
+        });
+        cells.collect::<String>() + "\n"
     };
     rows.iter().map(line).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use anstream::adapter::strip_str;
+
     use super::*;
 
     #[test]
     fn columns_are_as_wide_as_their_widest_cell() {
-        let job = |json: &str| serde_json::from_str::<super::super::StatusDocument>(json).unwrap().row();
-        let jobs = [
-            job(
-                r#"{"id": "a", "status": "Canceling", "cluster": "c", "created_on": "2026-11-21T03:04:05.123Z", "name": "n"}"#,
-            ),
-            job(r#"{"id": "bcd", "status": "Done", "cluster": "c", "name": null}"#),
-        ];
+        let rows =
+            [["a", "Canceling", ""], ["bcd", "Done", "x"], ["e", "", ""]].map(|row| row.map(str::to_owned));
         let expected = "\
-ID   STATUS     CLUSTER  SLURM JOB  CREATED              PROGRESS  NAME
-a    Canceling  c                   2026-11-21 03:04:05            n
-bcd  Done       c
+ID   STATUS     NAME
+a    Canceling
+bcd  Done       x
+e
 ";
-        let headers = ["ID", "STATUS", "CLUSTER", "SLURM JOB", "CREATED", "PROGRESS", "NAME"];
-        assert_eq!(table(headers, jobs), expected);
+        let colored = table(["ID", "STATUS", "NAME"], rows);
+        assert_eq!(strip_str(&colored).to_string(), expected);
+        assert!(colored.contains("\u{1b}[32mDone\u{1b}[0m  "), "{colored:?}");
+    }
+
+    #[test]
+    fn an_age_has_its_largest_unit() {
+        let age = |time: &str| age(time, "2026-11-28T12:00:00Z".parse().unwrap());
+        assert_eq!(age("2026-11-28T11:58:01Z"), "119s");
+        assert_eq!(age("2026-11-28T11:00:00Z"), "60m");
+        assert_eq!(age("2026-11-27T12:00:00Z"), "24h");
+        assert_eq!(age("2026-10-28T12:00:00Z"), "31d");
+        assert_eq!(age("2026-11-28T12:00:05Z"), "0s");
+        assert_eq!(age("?"), "");
     }
 
     #[test]

@@ -3,23 +3,57 @@
 
 use std::process::ExitCode;
 
+use domain::JobId;
 use serde_json::{Map, Value, json};
 
-use super::{output::Output, request_file};
+use super::{
+    chosen,
+    output::{Output, note},
+    request_file,
+};
 use crate::{
-    cli::{CancelArgs, DeleteArgs, JobArgs, RetryArgs},
-    client::{Client, StatusDocument, with_query},
+    cli::{CancelArgs, DeleteArgs, Format, JobsArgs, RetryArgs},
+    client::{Client, ClientError, StatusDocument, with_query},
 };
 
-/// Calls `POST /jobs/{id}/{action}` and prints the job's new status.
-pub(super) fn post(args: &JobArgs, action: &str, body: &[u8]) -> anyhow::Result<ExitCode> {
-    let answer = Client::new(&args.server).post(&format!("/jobs/{}/{action}", args.id), body)?;
-    Output::new().show(&args.server, &answer, |job: StatusDocument| job.line() + "\n")
+/// Calls `POST /jobs/{id}/{action}` for each job and prints its new status.
+pub(super) fn post(args: &JobsArgs, action: &str, body: &[u8]) -> anyhow::Result<ExitCode> {
+    each(args, |client, id| {
+        let answer = client.post(&format!("/jobs/{id}/{action}"), body)?;
+        let is_one = args.jobs.len() == 1;
+        Output::new().show(&args.server, &answer, |job: StatusDocument| {
+            if is_one { job.colored_line() + "\n" } else { format!("{id} {}\n", job.colored_line()) }
+        })
+    })
+}
+
+/// Does this with each job, also after an error with another one. The exit code is the worst.
+pub(super) fn each(
+    args: &JobsArgs,
+    mut act: impl FnMut(&Client, JobId) -> anyhow::Result<ExitCode>,
+) -> anyhow::Result<ExitCode> {
+    let client = Client::new(&args.server)?;
+    let mut with = |job| chosen::job(&client, job).and_then(|id| act(&client, id));
+    if let [job] = args.jobs.as_slice() {
+        return with(job);
+    }
+    let mut worst = 0;
+    for job in &args.jobs {
+        let code = match with(job) {
+            Ok(code) => u8::from(code != ExitCode::SUCCESS),
+            Err(error) => {
+                note(&format!("{job}: {error:#}"));
+                error.downcast_ref::<ClientError>().map_or(1, ClientError::exit_code)
+            }
+        };
+        worst = code.max(worst);
+    }
+    Ok(ExitCode::from(worst))
 }
 
 pub(super) fn cancel(args: &CancelArgs) -> anyhow::Result<ExitCode> {
     let body = args.tasks.as_ref().map(|tasks| json!({"tasks": tasks.to_string()}).to_string());
-    post(&args.job, "cancel", body.unwrap_or_default().as_bytes())
+    post(&args.jobs, "cancel", body.unwrap_or_default().as_bytes())
 }
 
 pub(super) fn retry(args: &RetryArgs) -> anyhow::Result<ExitCode> {
@@ -36,16 +70,19 @@ pub(super) fn retry(args: &RetryArgs) -> anyhow::Result<ExitCode> {
         request.insert("tasks".to_owned(), tasks.to_string().into());
         body = serde_json::to_vec(&request)?;
     }
-    post(&args.job, "retry", &body)
+    post(&args.jobs, "retry", &body)
 }
 
 pub(super) fn delete(args: &DeleteArgs) -> anyhow::Result<ExitCode> {
-    let JobArgs { id, server } = &args.job;
-    let artifacts = args.artifacts.then(|| "true".to_owned());
-    Client::new(server).delete(&with_query(&format!("/jobs/{id}"), [("artifacts", artifacts)]))?;
-    if !server.json {
+    each(&args.jobs, |client, id| {
+        let artifacts = args.artifacts.then(|| "true".to_owned());
+        client.delete(&with_query(&format!("/jobs/{id}"), [("artifacts", artifacts)]))?;
         let files = if args.artifacts { "; its files on the cluster are being deleted" } else { "" };
-        Output::new().line(&format!("{id} deleted{files}"))?;
-    }
-    Ok(ExitCode::SUCCESS)
+        match args.jobs.server.output {
+            Format::Text | Format::Wide => Output::new().line(&format!("{id} deleted{files}"))?,
+            Format::Name => Output::new().line(&id.to_string())?,
+            Format::Json | Format::Yaml => {}
+        }
+        Ok(ExitCode::SUCCESS)
+    })
 }

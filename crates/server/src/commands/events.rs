@@ -2,11 +2,12 @@
 
 use std::process::ExitCode;
 
+use domain::JobId;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
-    follow,
+    chosen, follow, interrupt,
     output::{Output, note},
 };
 use crate::{
@@ -37,22 +38,24 @@ struct Event {
 const PAGE: usize = 1000;
 
 pub(super) fn run(args: &EventsArgs) -> anyhow::Result<ExitCode> {
-    let client = Client::new(&args.server);
+    let client = Client::new(&args.server)?;
+    let id = args.job.as_ref().map(|job| chosen::job(&client, job)).transpose()?;
     let mut output = Output::new();
     if args.follow {
-        let path = path(args, args.after.as_deref(), None);
+        interrupt::say("The jobs go on.".to_owned());
+        let path = path(id, args, args.after.as_deref(), None);
         follow::events(&client, &path, |event| show(event, args, &mut output))?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut after = args.after.clone();
     loop {
-        let answer = client.get(&path(args, after.as_deref(), Some(PAGE)))?;
+        let answer = client.get(&path(id, args, after.as_deref(), Some(PAGE)))?;
         let page: Page = answer.document()?;
-        if args.server.json {
-            output.json(&answer)?;
+        if args.server.output.is_document() {
+            output.document(args.server.output, &answer.document()?)?;
         } else {
             for event in &page.events {
-                output.line(&line(event, args.id.is_none()))?;
+                output.line(&line(event, args.job.is_none()))?;
             }
         }
         if !answer.has_next {
@@ -62,8 +65,8 @@ pub(super) fn run(args: &EventsArgs) -> anyhow::Result<ExitCode> {
     }
 }
 
-fn path(args: &EventsArgs, after: Option<&str>, limit: Option<usize>) -> String {
-    let path = args.id.map_or_else(|| "/events".to_owned(), |id| format!("/jobs/{id}/events"));
+fn path(id: Option<JobId>, args: &EventsArgs, after: Option<&str>, limit: Option<usize>) -> String {
+    let path = id.map_or_else(|| "/events".to_owned(), |id| format!("/jobs/{id}/events"));
     let kinds = args.kind.iter().map(|kind| ("kind", Some(<&str>::from(kind).to_owned())));
     let clusters = args.cluster.iter().map(|cluster| ("cluster", Some(cluster.to_string())));
     let range = [("limit", limit.map(|limit| limit.to_string())), ("after", after.map(str::to_owned))];
@@ -72,12 +75,12 @@ fn path(args: &EventsArgs, after: Option<&str>, limit: Option<usize>) -> String 
 
 fn show(event: &ServerEvent, args: &EventsArgs, output: &mut Output) -> anyhow::Result<()> {
     match event.name.as_str() {
-        _ if args.server.json => output.line(&event.data)?,
+        _ if args.server.output.is_document() => output.line(&event.data)?,
         "reset" => note(&format!("({})", on_one_line(&event.data))),
         "end" => {}
         _ => {
             if let Ok(event) = serde_json::from_str(&event.data) {
-                output.line(&line(&event, args.id.is_none()))?;
+                output.line(&line(&event, args.job.is_none()))?;
             }
         }
     }
@@ -114,7 +117,8 @@ mod tests {
         let path = |line: &str| {
             let words = ["tao-slurm", "events"].into_iter().chain(line.split_whitespace());
             let Command::Events(args) = Cli::parse_from(words).command else { panic!("{line}") };
-            super::path(&args, args.after.as_deref(), None)
+            let id = args.job.as_ref().map(|job| job.to_string().parse().unwrap());
+            super::path(id, &args, args.after.as_deref(), None)
         };
         assert_eq!(path(""), "/events");
         assert_eq!(path(&format!("{ID} -f")), format!("/jobs/{ID}/events"));

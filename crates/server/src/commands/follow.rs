@@ -5,26 +5,44 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::output::{Output, note};
-use crate::client::{Answer, Client, ClientError, ServerEvent, StatusDocument, live_line};
+use domain::JobId;
 
-/// How long the service waits for a change before it answers, in seconds.
-const WAIT: u32 = 30;
+use super::{
+    failed, interrupt,
+    output::{Output, note},
+};
+use crate::{
+    cli::Format,
+    client::{Answer, Client, ClientError, ServerEvent, StatusDocument, live_line},
+};
+
+/// How long the service waits for a change before it answers.
+const WAIT: Duration = Duration::from_secs(30);
 /// The shortest time between two requests: a service that is stopping answers at once.
 const MIN_INTERVAL: Duration = Duration::from_secs(1);
 /// Failed requests in a row before giving up: enough for a restart of the service or a few minutes without network.
 const MAX_FAILURES: u32 = 60;
+/// The same for a request that changes something: the user waits for it.
+const MAX_LOST: u32 = 5;
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// Prints the status until the job ends: on a terminal one line that changes in place, else one line for each change.
-pub(super) fn status(client: &Client, id: &str, json: bool, mut output: Output) -> anyhow::Result<ExitCode> {
-    let in_place = output.is_terminal && !json;
+/// Prints the status until the job ends: on a terminal one line that changes in place, else one line for each change. Then why it failed.
+pub(super) fn status(
+    client: &Client,
+    id: JobId,
+    format: Format,
+    mut output: Output,
+) -> anyhow::Result<ExitCode> {
+    interrupt::say(format!(
+        "The job goes on. Come back with `tao-slurm status {id} --watch`; end it with `tao-slurm cancel {id}`."
+    ));
+    let in_place = output.is_terminal && !format.is_document();
     let mut last = String::new();
     until_final(client, &format!("/jobs/{id}/status"), "the job is not affected", |answer| {
         let job: StatusDocument = answer.document()?;
         let line = job.line();
-        match (json, in_place) {
-            (true, _) => output.json(answer)?,
+        match (format.is_document(), in_place) {
+            (true, _) => output.document(format, &answer.document()?)?,
             (_, true) => output.bytes(live_line(&line, output.width()).as_bytes())?,
             // The document may change while the line stays the same.
             _ if line != last => output.line(&line)?,
@@ -35,7 +53,10 @@ pub(super) fn status(client: &Client, id: &str, json: bool, mut output: Output) 
         if code.is_some() && in_place {
             // The final status stays on the terminal, in full.
             output.bytes(b"\r\x1b[2K")?;
-            output.line(&last)?;
+            output.line(&job.colored_line())?;
+        }
+        if code == Some(1) && !format.is_document() {
+            output.text(&failed::why(client, id))?;
         }
         Ok(code)
     })
@@ -46,8 +67,20 @@ pub(super) fn until_final(
     client: &Client,
     resource: &str,
     effect: &str,
-    mut show: impl FnMut(&Answer) -> anyhow::Result<Option<u8>>,
+    show: impl FnMut(&Answer) -> anyhow::Result<Option<u8>>,
 ) -> anyhow::Result<ExitCode> {
+    let code = until(client, resource, effect, None, show)?;
+    Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
+}
+
+/// The same until a time; none if it is over first.
+pub(super) fn until(
+    client: &Client,
+    resource: &str,
+    effect: &str,
+    end: Option<Instant>,
+    mut show: impl FnMut(&Answer) -> anyhow::Result<Option<u8>>,
+) -> anyhow::Result<Option<u8>> {
     let mut path = resource.to_owned();
     let (mut etag, mut failures) = (None::<String>, Failures(0));
     loop {
@@ -60,15 +93,20 @@ pub(super) fn until_final(
             }
         };
         failures = Failures(0);
-        path = format!("{resource}?wait={WAIT}");
+        if !answer.unchanged {
+            if let Some(code) = show(&answer)? {
+                return Ok(Some(code));
+            }
+            etag = answer.etag;
+        }
+        let left = end.map_or(WAIT, |end| WAIT.min(end.saturating_duration_since(Instant::now())));
+        if left.is_zero() {
+            return Ok(None);
+        }
+        path = format!("{resource}?wait={}", left.as_secs().max(1));
         if answer.unchanged {
-            pause(MIN_INTERVAL.saturating_sub(started.elapsed()));
-            continue;
+            pause(MIN_INTERVAL.saturating_sub(started.elapsed()).min(left));
         }
-        if let Some(code) = show(&answer)? {
-            return Ok(ExitCode::from(code));
-        }
-        etag = answer.etag;
     }
 }
 
@@ -96,6 +134,26 @@ pub(super) fn events(
             }
             Err(error) => failures.retry(error, has_begun, "no event is lost")?,
         }
+    }
+}
+
+/// Repeats a request that the service may have got although its answer is lost. The request must have an idempotency key.
+pub(super) fn repeated<T>(
+    effect: &str,
+    request: impl Fn() -> Result<T, ClientError>,
+) -> Result<T, ClientError> {
+    let (mut failures, mut is_lost) = (Failures(0), false);
+    loop {
+        let error = match request() {
+            Err(error) => error,
+            answer => return answer,
+        };
+        // When one answer is lost, also a service that is away now may have acted.
+        is_lost |= error.may_have_arrived();
+        if !is_lost || failures.0 >= MAX_LOST {
+            return Err(error);
+        }
+        failures.retry(error, true, effect)?;
     }
 }
 

@@ -1,22 +1,32 @@
 //! The subcommands, by topic.
 
 mod change;
+mod chosen;
 mod clusters;
 mod events;
+mod failed;
 mod follow;
+mod get;
 mod import;
+mod interrupt;
+mod list;
 mod log_lines;
+mod login;
 mod logs;
 mod output;
 mod pipelines;
 mod request_file;
 mod results;
+mod run;
 mod serve;
 mod service;
+mod shell;
 mod show;
 mod submit;
 mod tasks;
 mod token;
+mod usage;
+mod wait;
 
 use std::process::ExitCode;
 
@@ -53,12 +63,15 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Token(TokenCommand::Revoke(args)) => {
             with_service(&overrides, |config, environment| token::revoke(config, environment, args))
         }
-        Command::CheckConfig { example: true } => service::example_config(),
-        Command::CheckConfig { .. } => service::check_config(&overrides, &Environment::of_process()),
+        Command::CheckConfig(args) => service::check_config(&args, &overrides, &Environment::of_process()),
         Command::Openapi => service::openapi(),
+        Command::Login(args) => login::run(&args),
+        Command::Run(args) => run::run(&args, &Environment::of_process()),
         Command::Submit(args) => submit::submit(&args),
         Command::Validate(args) => submit::validate(&args),
+        Command::Get(args) => get::run(&args),
         Command::Status(args) => show::status(&args),
+        Command::Wait(args) => wait::run(&args),
         Command::Logs(args) => logs::run(&args),
         Command::Events(args) => events::run(&args),
         Command::Attempts(args) => show::attempts(&args),
@@ -71,12 +84,15 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Resume(args) => change::post(&args, "resume", b""),
         Command::Retry(args) => change::retry(&args),
         Command::Delete(args) => change::delete(&args),
-        Command::List(args) => show::list(&args),
+        Command::List(args) => list::run(&args),
         Command::Pipeline(command) => pipelines::run(&command),
         Command::Import(command) => import::run(&command, &Environment::of_process()),
-        Command::Clusters(args) => clusters::list(&args),
+        Command::Cluster(command) => clusters::run(&command),
+        Command::Usage(args) => usage::run(&args),
         Command::Preflight(args) => clusters::preflight(&args),
         Command::Ready(args) => service::ready(&args),
+        Command::Completions(args) => shell::completions(&args),
+        Command::Man => shell::man(),
     }
 }
 

@@ -5,27 +5,41 @@ use std::{
     process::ExitCode,
 };
 
+use anstream::{AutoStream, ColorChoice, adapter::strip_str};
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::{
-    cli::ServerArgs,
-    client::{Answer, Client, printable, with_query},
+    cli::{Format, ServerArgs},
+    client::{Answer, Client, on_one_line, printable, with_query},
 };
 
 /// Standard output, and whether it is a terminal.
 pub(super) struct Output {
     stdout: io::StdoutLock<'static>,
     pub(super) is_terminal: bool,
+    /// By the terminal, and by `NO_COLOR` and `CLICOLOR_FORCE`.
+    has_colors: bool,
 }
 
 impl Output {
     pub(super) fn new() -> Self {
         let stdout = io::stdout();
-        Self { is_terminal: stdout.is_terminal(), stdout: stdout.lock() }
+        let has_colors = AutoStream::choice(&stdout) != ColorChoice::Never;
+        Self { is_terminal: stdout.is_terminal(), has_colors, stdout: stdout.lock() }
+    }
+
+    /// Text of this program, which may have colours.
+    pub(super) fn text(&mut self, text: &str) -> io::Result<()> {
+        if self.has_colors {
+            self.bytes(text.as_bytes())
+        } else {
+            self.bytes(strip_str(text).to_string().as_bytes())
+        }
     }
 
     pub(super) fn line(&mut self, text: &str) -> io::Result<()> {
-        self.bytes(format!("{text}\n").as_bytes())
+        self.text(&format!("{text}\n"))
     }
 
     pub(super) fn bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
@@ -38,30 +52,32 @@ impl Output {
         if self.is_terminal { self.bytes(printable(bytes).as_bytes()) } else { self.bytes(bytes) }
     }
 
-    /// The JSON document of the service: indented on a terminal, else on a line of its own.
-    pub(super) fn json(&mut self, answer: &Answer) -> io::Result<()> {
-        let indented = if self.is_terminal { indented(&answer.body) } else { None };
-        self.bytes(indented.as_deref().unwrap_or(&answer.body))?;
-        self.bytes(b"\n")
+    /// A document for a program: JSON, indented on a terminal and else on a line of its own, or YAML.
+    pub(super) fn document(&mut self, format: Format, document: &Value) -> anyhow::Result<()> {
+        let text = match format {
+            Format::Yaml => format!("---\n{}", serde_saphyr::to_string(document)?),
+            _ if self.is_terminal => serde_json::to_string_pretty(document)? + "\n",
+            _ => serde_json::to_string(document)? + "\n",
+        };
+        Ok(self.bytes(text.as_bytes())?)
     }
 
-    /// The JSON document of the service with `--json`, else the text for a person.
+    /// The answer of the service in the format that the user chose; `text`: the answer for a person.
     pub(super) fn show<T: DeserializeOwned>(
         &mut self,
         server: &ServerArgs,
         answer: &Answer,
         text: impl FnOnce(T) -> String,
     ) -> anyhow::Result<ExitCode> {
-        if server.json {
-            self.json(answer)?;
-        } else {
-            self.bytes(text(answer.document()?).as_bytes())?;
+        match server.output {
+            Format::Json | Format::Yaml => self.document(server.output, &answer.document()?)?,
+            Format::Name => self.bytes(names(&answer.document()?).as_bytes())?,
+            Format::Text | Format::Wide => self.text(&text(answer.document()?))?,
         }
         Ok(ExitCode::SUCCESS)
     }
 
-    /// All pages of a list: each JSON document with `--json`, else one table of the entries for a person. `page`: the entries of a
-    /// page, and the token of the next one.
+    /// All pages of a list as one document or one table. `page`: the entries of a page, and the token of the next one.
     pub(super) fn show_pages<P: DeserializeOwned, E>(
         &mut self,
         server: &ServerArgs,
@@ -70,14 +86,12 @@ impl Output {
         page: impl Fn(P) -> (Vec<E>, Option<String>),
         text: impl FnOnce(Vec<E>) -> String,
     ) -> anyhow::Result<ExitCode> {
-        let client = Client::new(server);
-        let (mut entries, mut token) = (Vec::new(), None);
+        let client = Client::new(server)?;
+        let (mut entries, mut document, mut token) = (Vec::new(), Value::Null, None);
         loop {
             let pages = [("limit", Some("200".to_owned())), ("page_token", token)];
             let answer = client.get(&with_query(path, query.iter().cloned().chain(pages)))?;
-            if server.json {
-                self.json(&answer)?;
-            }
+            append(&mut document, answer.document()?);
             let (more, next) = page(answer.document()?);
             entries.extend(more);
             token = next;
@@ -85,8 +99,10 @@ impl Output {
                 break;
             }
         }
-        if !server.json {
-            self.bytes(text(entries).as_bytes())?;
+        match server.output {
+            Format::Json | Format::Yaml => self.document(server.output, &document)?,
+            Format::Name => self.bytes(names(&document).as_bytes())?,
+            Format::Text | Format::Wide => self.text(&text(entries))?,
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -104,10 +120,41 @@ impl Output {
     }
 }
 
-/// The document with indentation and its fields in their order, unless it is not JSON.
-fn indented(body: &[u8]) -> Option<Vec<u8>> {
-    let document: serde_json::Value = serde_json::from_slice(body).ok()?;
-    serde_json::to_vec_pretty(&document).ok()
+/// Adds the entries of a page to the pages before it. Of all else the last page has the newest.
+pub(super) fn append(pages: &mut Value, page: Value) {
+    match (pages, page) {
+        (Value::Object(pages), Value::Object(page)) => {
+            for (key, value) in page {
+                match (pages.get_mut(&key), value) {
+                    (Some(Value::Array(entries)), Value::Array(more)) => entries.extend(more),
+                    (_, value) => {
+                        pages.insert(key, value);
+                    }
+                }
+            }
+        }
+        (pages, page) => *pages = page,
+    }
+}
+
+/// The id or name of the document, or of each entry of its first list, one on each line.
+fn names(document: &Value) -> String {
+    let own = |value: &Value| {
+        let name = ["id", "name", "number", "task"].iter().find_map(|key| value.get(key))?;
+        let name = name.as_str().map_or_else(|| name.to_string(), str::to_owned);
+        Some(on_one_line(&name) + "\n")
+    };
+    let entries = |fields: &serde_json::Map<String, Value>| {
+        let list = fields
+            .values()
+            .find_map(|value| value.as_array().filter(|list| list.iter().all(Value::is_object)));
+        list.into_iter().flatten().filter_map(own).collect::<String>()
+    };
+    match document {
+        Value::Object(fields) => own(document).unwrap_or_else(|| entries(fields)),
+        Value::Array(list) => list.iter().filter_map(own).collect(),
+        _ => String::new(),
+    }
 }
 
 /// A note for a person, on standard error.
@@ -121,12 +168,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_document_is_indented_and_keeps_the_order_of_its_fields() {
-        let text = |body: &str| indented(body.as_bytes()).map(|bytes| String::from_utf8(bytes).unwrap());
+    fn names_are_those_of_a_document_or_of_the_entries_of_a_list() {
+        let found = |json: &str| names(&serde_json::from_str(json).unwrap());
+        assert_eq!(found(r#"{"id": "a", "jobs": [{"id": "b"}]}"#), "a\n");
         assert_eq!(
-            text(r#"{"status":"Done","id":"a","esc":"\u001b[1m"}"#).unwrap(),
-            "{\n  \"status\": \"Done\",\n  \"id\": \"a\",\n  \"esc\": \"\\u001b[1m\"\n}"
+            found(r#"{"jobs": [{"id": "a"}, {"id": "b\u001b"}], "next_page_token": null}"#),
+            "a\nb\u{241b}\n"
         );
-        assert_eq!(text("not JSON"), None);
+        assert_eq!(found(r#"{"tasks": [{"task": 7}]}"#), "7\n");
+        assert_eq!(found(r#"[{"name": "accuracy", "value": 1}]"#), "accuracy\n");
+        assert_eq!(found("{}"), "");
+    }
+
+    #[test]
+    fn pages_become_one_document() {
+        let mut pages = Value::Null;
+        append(&mut pages, serde_json::json!({"jobs": [1, 2], "next_page_token": "x"}));
+        append(&mut pages, serde_json::json!({"jobs": [3], "next_page_token": null}));
+        assert_eq!(pages, serde_json::json!({"jobs": [1, 2, 3], "next_page_token": null}));
     }
 }

@@ -2,19 +2,21 @@
 
 use std::process::ExitCode;
 
+use domain::Ids;
 use serde::Deserialize;
 
 use super::{
-    follow,
+    follow, interrupt,
     output::{Output, note},
     request_file,
 };
 use crate::{
     cli::{
-        PipelineArgs, PipelineCommand, PipelineListArgs, PipelineRetryArgs, PipelineStatusArgs,
+        Format, PipelineArgs, PipelineCommand, PipelineListArgs, PipelineRetryArgs, PipelineStatusArgs,
         PipelineSubmitArgs,
     },
     client::{Answer, Client, PipelineDocument, PipelineSummary, on_one_line, table, with_query},
+    process::clock::RandomIds,
 };
 
 pub(super) fn run(command: &PipelineCommand) -> anyhow::Result<ExitCode> {
@@ -29,8 +31,11 @@ pub(super) fn run(command: &PipelineCommand) -> anyhow::Result<ExitCode> {
 
 fn submit(args: &PipelineSubmitArgs) -> anyhow::Result<ExitCode> {
     let pipeline = request_file::read(&args.file, "a pipeline")?;
-    let client = Client::new(&args.server);
-    let answer = client.post_once("/pipelines", &pipeline, args.idempotency_key.as_deref())?;
+    let client = Client::new(&args.server)?;
+    let key = args.idempotency_key.clone().unwrap_or_else(|| RandomIds.job().to_string());
+    let answer = follow::repeated("the pipeline is submitted once", || {
+        client.post_once("/pipelines", &pipeline, Some(&key))
+    })?;
     let mut output = Output::new();
     let PipelineSummary { id, .. } = answer.document()?;
     output.show(&args.server, &answer, |pipeline: PipelineDocument| {
@@ -38,14 +43,14 @@ fn submit(args: &PipelineSubmitArgs) -> anyhow::Result<ExitCode> {
         // With `--watch` the drawing follows anyway.
         if args.watch { id + "\n" } else { format!("{id}\n{}", pipeline.drawing()) }
     })?;
-    if args.watch { watch(&client, &id, args.server.json, output) } else { Ok(ExitCode::SUCCESS) }
+    if args.watch { watch(&client, &id, args.server.output, output) } else { Ok(ExitCode::SUCCESS) }
 }
 
 fn status(args: &PipelineStatusArgs) -> anyhow::Result<ExitCode> {
     let PipelineArgs { id, server } = &args.pipeline;
-    let client = Client::new(server);
+    let client = Client::new(server)?;
     if args.watch {
-        return watch(&client, &id.to_string(), server.json, Output::new());
+        return watch(&client, &id.to_string(), server.output, Output::new());
     }
     let answer = client.get(&format!("/pipelines/{id}"))?;
     Output::new().show(server, &answer, |pipeline: PipelineDocument| pipeline.drawing())
@@ -59,11 +64,10 @@ struct Pipelines {
 
 fn list(args: &PipelineListArgs) -> anyhow::Result<ExitCode> {
     let path = with_query("/pipelines", [("limit", Some(args.limit.to_string()))]);
-    let answer = Client::new(&args.server).get(&path)?;
+    let answer = Client::new(&args.server)?.get(&path)?;
     let mut output = Output::new();
-    let is_terminal = output.is_terminal;
     output.show(&args.server, &answer, |page: Pipelines| {
-        if page.next_page_token.is_some() && is_terminal {
+        if page.next_page_token.is_some() {
             note("More pipelines exist; raise --limit.");
         }
         table(["ID", "STATUS", "CREATED", "JOBS", "NAME"], page.pipelines.iter().map(PipelineSummary::row))
@@ -81,13 +85,17 @@ fn retry(args: &PipelineRetryArgs) -> anyhow::Result<ExitCode> {
 
 /// Calls `POST /pipelines/{id}/{action}` and draws the pipeline.
 fn post(args: &PipelineArgs, action: &str, body: &[u8]) -> anyhow::Result<ExitCode> {
-    let answer = Client::new(&args.server).post(&format!("/pipelines/{}/{action}", args.id), body)?;
+    let answer = Client::new(&args.server)?.post(&format!("/pipelines/{}/{action}", args.id), body)?;
     Output::new().show(&args.server, &answer, |pipeline: PipelineDocument| pipeline.drawing())
 }
 
 /// Draws the pipeline until it ends: on a terminal in place, else one line for each change.
-fn watch(client: &Client, id: &str, json: bool, mut output: Output) -> anyhow::Result<ExitCode> {
-    let in_place = output.is_terminal && !json;
+fn watch(client: &Client, id: &str, format: Format, mut output: Output) -> anyhow::Result<ExitCode> {
+    let id = on_one_line(id);
+    interrupt::say(format!(
+        "The jobs go on. Come back with `tao-slurm pipeline status {id} --watch`; end them with `tao-slurm pipeline cancel {id}`."
+    ));
+    let in_place = output.is_terminal && !format.is_document();
     let (mut before, mut drawn) = (None::<PipelineDocument>, 0);
     follow::until_final(
         client,
@@ -96,20 +104,20 @@ fn watch(client: &Client, id: &str, json: bool, mut output: Output) -> anyhow::R
         |answer: &Answer| {
             let pipeline: PipelineDocument = answer.document()?;
             let code = pipeline.exit_code();
-            if json {
-                output.json(answer)?;
+            if format.is_document() {
+                output.document(format, &answer.document()?)?;
             } else if in_place {
                 // The final drawing stays on the terminal, in full.
                 let drawing = match code {
                     Some(_) => pipeline.drawing(),
                     None => pipeline.live(output.width(), output.height()),
                 };
-                output.bytes(redrawn(&drawing, drawn).as_bytes())?;
+                output.text(&redrawn(&drawing, drawn))?;
                 drawn = drawing.lines().count();
             } else {
                 let lines =
                     before.as_ref().map_or_else(|| pipeline.drawing(), |before| pipeline.changes(before));
-                output.bytes(lines.as_bytes())?;
+                output.text(&lines)?;
             }
             before = Some(pipeline);
             Ok(code)

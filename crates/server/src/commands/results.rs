@@ -5,13 +5,13 @@ use std::process::ExitCode;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::output::Output;
+use super::{chosen, output::Output};
 use crate::{
     cli::ResultsArgs,
     client::{Client, table},
 };
 
-/// The most characters of a value in the table; `--json` and `--csv` print all of it.
+/// The most characters of a value in the table; `-o json` and `--csv` print all of it.
 const SHOWN: usize = 100;
 
 #[derive(Deserialize)]
@@ -23,8 +23,9 @@ struct TaskResult {
 }
 
 pub(super) fn run(args: &ResultsArgs) -> anyhow::Result<ExitCode> {
-    let client = Client::new(&args.job.server);
-    let path = format!("/jobs/{}/results", args.job.id);
+    let client = Client::new(&args.job.server)?;
+    let id = chosen::job(&client, &args.job.job)?;
+    let path = format!("/jobs/{id}/results");
     let mut output = Output::new();
     if args.csv {
         output.foreign(&client.get(&format!("{path}?format=csv"))?.body)?;

@@ -6,18 +6,26 @@ use anyhow::Context;
 
 use super::output::{Output, note};
 use crate::{
-    cli::{MigrateArgs, ServerArgs},
+    cli::{CheckConfigArgs, MigrateArgs, ServerArgs},
     client::Client,
     config::{self, Config, Environment, Overrides},
     database::connect::Database,
 };
 
-pub(super) fn example_config() -> anyhow::Result<ExitCode> {
+fn example_config() -> anyhow::Result<ExitCode> {
     Output::new().bytes(config::example().as_bytes())?;
     Ok(ExitCode::SUCCESS)
 }
 
-pub(super) fn check_config(overrides: &Overrides, environment: &Environment) -> anyhow::Result<ExitCode> {
+/// The effective configuration, its warnings and a verdict.
+pub(super) fn check_config(
+    args: &CheckConfigArgs,
+    overrides: &Overrides,
+    environment: &Environment,
+) -> anyhow::Result<ExitCode> {
+    if args.example {
+        return example_config();
+    }
     let config = config::load(overrides, environment)?;
     let mut output = Output::new();
     match &config.file {
@@ -25,11 +33,24 @@ pub(super) fn check_config(overrides: &Overrides, environment: &Environment) -> 
         None => output.line("# from the environment, without a file")?,
     }
     output.line(&config::render(&config.settings))?;
-    for warning in config::warnings(&config) {
+    let warnings = config::warnings(&config);
+    for warning in &warnings {
         note(&format!("warning: {warning}"));
     }
     config::existing_key(&config.settings.secrets.key_file)?;
-    Ok(ExitCode::SUCCESS)
+    let is_good = !args.strict || warnings.is_empty();
+    note(&match warnings.len() {
+        0 => "The configuration is valid.".to_owned(),
+        1 => format!(
+            "The configuration is valid, with a warning{}.",
+            if is_good { "" } else { ", which --strict refuses" }
+        ),
+        count => format!(
+            "The configuration is valid, with {count} warnings{}.",
+            if is_good { "" } else { ", which --strict refuses" }
+        ),
+    });
+    Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 pub(super) async fn migrate(
@@ -55,12 +76,6 @@ pub(super) fn openapi() -> anyhow::Result<ExitCode> {
 
 /// The health check of an image that has neither a shell nor curl.
 pub(super) fn ready(server: &ServerArgs) -> anyhow::Result<ExitCode> {
-    let answer = Client::new(server).get("/readyz")?;
-    let mut output = Output::new();
-    if server.json {
-        output.json(&answer)?;
-    } else {
-        output.line("ready")?;
-    }
-    Ok(ExitCode::SUCCESS)
+    let answer = Client::new(server)?.get("/readyz")?;
+    Output::new().show(server, &answer, |_: serde_json::Value| "ready\n".to_owned())
 }

@@ -1,46 +1,25 @@
-//! The commands that show jobs: `status`, `list`, `attempts`, `timeline` and `script`.
+//! The commands that show a job: `status`, `attempts`, `timeline` and `script`.
 
 use std::process::ExitCode;
 
 use serde::Deserialize;
 
-use super::{
-    follow,
-    output::{Output, note},
-};
+use super::{change, chosen, follow, output::Output};
 use crate::{
-    cli::{JobArgs, ListArgs, ScriptArgs, StatusArgs},
+    cli::{JobArgs, ScriptArgs, StatusArgs},
     client::{Client, StatusDocument, seconds, table, with_query},
 };
 
 pub(super) fn status(args: &StatusArgs) -> anyhow::Result<ExitCode> {
-    let JobArgs { id, server } = &args.job;
-    let client = Client::new(server);
-    if args.watch {
-        return follow::status(&client, &id.to_string(), server.json, Output::new());
-    }
-    let answer = client.get(&format!("/jobs/{id}/status"))?;
-    Output::new().show(server, &answer, |job: StatusDocument| job.line() + "\n")
-}
-
-#[derive(Deserialize)]
-struct Jobs {
-    jobs: Vec<StatusDocument>,
-    next_page_token: Option<String>,
-}
-
-pub(super) fn list(args: &ListArgs) -> anyhow::Result<ExitCode> {
-    let status = args.status.map(|status| status.to_string());
-    let path = with_query("/jobs", [("limit", Some(args.limit.to_string())), ("status", status)]);
-    let answer = Client::new(&args.server).get(&path)?;
-    let mut output = Output::new();
-    let is_terminal = output.is_terminal;
-    output.show(&args.server, &answer, |page: Jobs| {
-        if page.next_page_token.is_some() && is_terminal {
-            note("More jobs exist; raise --limit, or filter with --status.");
+    let (server, is_one) = (&args.jobs.server, args.jobs.jobs.len() == 1);
+    change::each(&args.jobs, |client, id| {
+        if args.watch {
+            return follow::status(client, id, server.output, Output::new());
         }
-        let headers = ["ID", "STATUS", "CLUSTER", "SLURM JOB", "CREATED", "PROGRESS", "NAME"];
-        table(headers, page.jobs.iter().map(StatusDocument::row))
+        let answer = client.get(&format!("/jobs/{id}/status"))?;
+        Output::new().show(server, &answer, |job: StatusDocument| {
+            if is_one { job.colored_line() + "\n" } else { format!("{id} {}\n", job.colored_line()) }
+        })
     })
 }
 
@@ -63,7 +42,9 @@ struct Attempt {
 }
 
 pub(super) fn attempts(args: &JobArgs) -> anyhow::Result<ExitCode> {
-    let answer = Client::new(&args.server).get(&format!("/jobs/{}/attempts", args.id))?;
+    let client = Client::new(&args.server)?;
+    let id = chosen::job(&client, &args.job)?;
+    let answer = client.get(&format!("/jobs/{id}/attempts"))?;
     Output::new().show(&args.server, &answer, |found: Attempts| attempt_table(found.attempts))
 }
 
@@ -106,7 +87,8 @@ struct RemoteCommand {
 }
 
 pub(super) fn timeline(args: &JobArgs) -> anyhow::Result<ExitCode> {
-    let path = format!("/jobs/{}/timeline", args.id);
+    let id = chosen::job(&Client::new(&args.server)?, &args.job)?;
+    let path = format!("/jobs/{id}/timeline");
     Output::new().show_pages(
         &args.server,
         &path,
@@ -134,14 +116,15 @@ fn timeline_table(commands: Vec<RemoteCommand>) -> String {
 }
 
 pub(super) fn script(args: &ScriptArgs) -> anyhow::Result<ExitCode> {
-    let JobArgs { id, server } = &args.job;
+    let JobArgs { job, server } = &args.job;
+    let client = Client::new(server)?;
+    let id = chosen::job(&client, job)?;
     let attempt = args.attempt.map(|number| number.to_string());
-    let path = with_query(&format!("/jobs/{id}/script"), [("attempt", attempt)]);
-    let answer = Client::new(server).get(&path)?;
+    let answer = client.get(&with_query(&format!("/jobs/{id}/script"), [("attempt", attempt)]))?;
     let mut output = Output::new();
-    if server.json {
+    if server.output.is_document() {
         let document = serde_json::json!({ "script": String::from_utf8_lossy(&answer.body) });
-        output.line(&document.to_string())?;
+        output.document(server.output, &document)?;
     } else {
         output.foreign(&answer.body)?;
     }
@@ -150,6 +133,8 @@ pub(super) fn script(args: &ScriptArgs) -> anyhow::Result<ExitCode> {
 
 #[cfg(test)]
 mod tests {
+    use anstream::adapter::strip_str;
+
     use super::*;
 
     #[test]
@@ -164,7 +149,7 @@ ATTEMPT  SLURM JOB  STATE      EXIT      NODES  OUTCOME  REASON
 1        4711       NODE_FAIL  signal 9  n1,n2  retried  A node died.
 2
 ";
-        assert_eq!(attempt_table(attempts), expected);
+        assert_eq!(strip_str(&attempt_table(attempts)).to_string(), expected);
     }
 
     #[test]
@@ -179,6 +164,6 @@ STARTED              COMMAND  ATTEMPT  DURATION  RESULT    EXIT CODE  HOST      
 2026-11-21 21:00:00  submit   1        31 ms     ok        0          login1:22  submitted as 4711
 2026-11-21 21:00:05  poll              0 ms      not_sent
 ";
-        assert_eq!(timeline_table(entries), expected);
+        assert_eq!(strip_str(&timeline_table(entries)).to_string(), expected);
     }
 }

@@ -5,10 +5,10 @@ use std::process::ExitCode;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::output::Output;
+use super::{chosen, output::Output};
 use crate::{
     cli::TasksArgs,
-    client::{seconds, table},
+    client::{Client, seconds, table},
 };
 
 #[derive(Deserialize)]
@@ -34,7 +34,8 @@ struct Row {
 
 pub(super) fn run(args: &TasksArgs) -> anyhow::Result<ExitCode> {
     let status = args.status.map(|status| <&str>::from(status).to_owned());
-    let path = format!("/jobs/{}/tasks", args.job.id);
+    let id = chosen::job(&Client::new(&args.job.server)?, &args.job.job)?;
+    let path = format!("/jobs/{id}/tasks");
     let page = |page: Page| (page.tasks, page.next_page_token);
     Output::new().show_pages(&args.job.server, &path, &[("status", status)], page, task_table)
 }
@@ -67,6 +68,8 @@ fn task_table(tasks: Vec<Row>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use anstream::adapter::strip_str;
+
     use super::*;
 
     #[test]
@@ -82,6 +85,6 @@ TASK  STATUS   SLURM JOB  EXIT    NODES  STARTED              PARAMETERS       M
 0     done     7_0        code 0  n1     2026-11-21 21:00:00  LR=0.1 NAME=a b
 1     pending                                                 LR=0.2 NAME=c
 ";
-        assert_eq!(task_table(page.tasks), expected);
+        assert_eq!(strip_str(&task_table(page.tasks)).to_string(), expected);
     }
 }

@@ -30,7 +30,7 @@ pub(super) async fn create(
     database.close().await?;
     stored?;
     let mut output = Output::new();
-    if args.json {
+    if args.output.is_document() {
         let document = json!({
             "token": text.expose_secret(),
             "id": token.id,
@@ -39,7 +39,7 @@ pub(super) async fn create(
             "expires_at": token.expires_at,
             "webhook": token.webhook.is_some(),
         });
-        output.line(&document.to_string())?;
+        output.document(args.output, &document)?;
     } else {
         output.line(text.expose_secret())?;
         note(
@@ -111,9 +111,9 @@ pub(super) async fn list(
     database.close().await?;
     let (tokens, now) = (tokens?, SystemClock.now());
     let mut output = Output::new();
-    if args.json {
+    if args.output.is_document() {
         let documents: Vec<_> = tokens.iter().map(|token| document(token, now)).collect();
-        output.line(&json!({ "tokens": documents }).to_string())?;
+        output.document(args.output, &json!({ "tokens": documents }))?;
     } else {
         output.bytes(token_table(&tokens, now).as_bytes())?;
     }
@@ -209,7 +209,7 @@ mod tests {
             expires_in: Some(Duration::from_mins(1)),
             webhook_url: None,
             webhook_secret_file: None,
-            json: false,
+            output: crate::cli::Format::Text,
         }
     }
 

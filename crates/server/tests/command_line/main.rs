@@ -2,5 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
+mod jobs;
+mod login;
 mod pipelines;
 mod prepared;

@@ -27,7 +27,7 @@ fn pipeline(status: &str, prep: &str, train: &str) -> String {
     .to_string()
 }
 
-fn shown(output: &Output) -> (Option<i32>, String, String) {
+pub(crate) fn shown(output: &Output) -> (Option<i32>, String, String) {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
     (output.status.code(), text(&output.stdout), text(&output.stderr))
 }
@@ -117,7 +117,7 @@ fn pipelines_are_listed_canceled_and_retried() {
         "ID"
     );
     assert_eq!((code, out), (Some(0), expected));
-    let (code, out, _) = shown(&server.run(&["pipeline", "cancel", ID, "--json"], ""));
+    let (code, out, _) = shown(&server.run(&["pipeline", "cancel", ID, "-o", "json"], ""));
     assert_eq!((code, out), (Some(0), pipeline("Canceled", "Canceled", "Canceled") + "\n"));
     let secrets = "jobs:\n  prep:\n    secret_env_vars: {TOKEN: no}\n";
     let (code, _, errors) = shown(&server.run(&["pipeline", "retry", ID, "--secrets", "-"], secrets));
@@ -148,10 +148,10 @@ fn a_wrong_file_is_refused_without_a_request() {
 
 #[test]
 fn a_job_in_yaml_is_submitted() {
-    let answer = json!({"id": "7", "status": "Pending", "warnings": []}).to_string();
+    let answer = json!({"id": ID, "status": "Pending", "warnings": []}).to_string();
     let server = Prepared::start(vec![(201, "", answer)]);
     let (code, out, _) = shown(&server.run(&["submit", "-"], "image: a\nnum_gpus: 2\n"));
-    assert_eq!((code, out.as_str()), (Some(0), "7\n"));
+    assert_eq!((code, out.as_str()), (Some(0), format!("{ID}\n").as_str()));
     assert_eq!(server.requests()[0].body, r#"{"image":"a","num_gpus":2}"#);
 }
 

@@ -3,7 +3,7 @@
 use std::{
     io::{BufRead, BufReader, Read, Write},
     net::{TcpListener, TcpStream},
-    process::{Command, Output, Stdio},
+    process::{Child, Command, Output, Stdio},
     sync::{Arc, Mutex},
     thread,
 };
@@ -41,15 +41,33 @@ impl Prepared {
         Self { url, requests }
     }
 
-    /// Runs the program with this standard input.
-    pub(crate) fn run(&self, arguments: &[&str], input: &str) -> Output {
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
+    fn command(arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tao-slurm"));
-        command.args(arguments).env_clear().env("TAO_SLURM_URL", &self.url);
+        command.args(arguments).env_clear();
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
+        command
+    }
+
+    /// Runs the program for this server with this standard input.
+    pub(crate) fn run(&self, arguments: &[&str], input: &str) -> Output {
+        Self::run_with(arguments, input, &[("TAO_SLURM_URL", &self.url)])
+    }
+
+    /// Runs the program with this standard input and environment.
+    pub(crate) fn run_with(arguments: &[&str], input: &str, environment: &[(&str, &str)]) -> Output {
+        let mut child = Self::command(arguments).envs(environment.iter().copied()).spawn().unwrap();
         // A program that refuses its arguments does not read its input.
         let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
         child.wait_with_output().unwrap()
+    }
+
+    /// Starts the program for this server.
+    pub(crate) fn spawn(&self, arguments: &[&str]) -> Child {
+        Self::command(arguments).env("TAO_SLURM_URL", &self.url).spawn().unwrap()
     }
 
     pub(crate) fn requests(&self) -> Vec<Request> {

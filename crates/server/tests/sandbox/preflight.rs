@@ -64,7 +64,7 @@ fn a_working_cluster_passes_with_one_command_per_login_host() {
     let output = service.run(&["preflight"]);
     let shown = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success() && shown.contains("scheduler_commands"), "{shown}");
-    let shown = String::from_utf8(service.run(&["clusters"]).stdout).unwrap();
+    let shown = String::from_utf8(service.run(&["cluster", "list"]).stdout).unwrap();
     assert!(shown.contains("sandbox") && shown.contains("127."), "{shown}");
 }
 

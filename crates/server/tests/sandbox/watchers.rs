@@ -184,7 +184,7 @@ fn a_thousand_watchers_get_each_event_once_and_in_order_through_restarts_without
 #[test]
 fn the_command_line_follows_events_through_a_restart_of_the_service() {
     let mut service = Service::start();
-    let mut follow_all = service.command(&["events", "--follow", "--json"]);
+    let mut follow_all = service.command(&["events", "--follow", "-o", "json"]);
     let mut follow_all = follow_all.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     until("a watcher", Duration::from_secs(20), || service.metric("tao_slurm_watchers{", "all") >= 1.0);
     let id = service.submit(&held("true"));
