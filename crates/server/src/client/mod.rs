@@ -15,7 +15,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::de::DeserializeOwned;
 pub(crate) use server_events::{EventReader, ServerEvent};
 pub(crate) use status::{Progress, StatusDocument, live_line};
-pub(crate) use text::{age, colored, on_one_line, printable, seconds, table};
+pub(crate) use text::{age, colored, headline, on_one_line, printable, seconds, table};
 use ureq::{
     AsSendBody,
     http::{HeaderName, Method, Request, Response, StatusCode, header},

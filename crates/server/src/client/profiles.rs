@@ -5,7 +5,7 @@
 //!
 //! [profiles.work]
 //! url = "https://tao.example.org"
-//! token = "tsk_…"                 # or token_file = "/run/secrets/tao-slurm"
+//! token = "tsl_…"                 # or token_file = "/run/secrets/tao-slurm"
 //! ```
 
 use std::{
@@ -162,7 +162,7 @@ mod tests {
     fn a_profile_is_read_as_it_was_written_and_the_rest_of_the_file_stays() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("new/config.toml");
-        let work = Profile { url: "https://a.example".to_owned(), token: Some("tsk_1".into()) };
+        let work = Profile { url: "https://a.example".to_owned(), token: Some("tsl_1".into()) };
         write(&path, "work", &work).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         let text = fs::read_to_string(&path).unwrap();
@@ -174,7 +174,7 @@ mod tests {
         let chosen = read(Some(&path), None).unwrap().unwrap();
         assert!(chosen.url == "http://127.0.0.1:9" && chosen.token.is_none());
         let named = read(Some(&path), Some("work")).unwrap();
-        assert_eq!(token(named.as_ref()), "tsk_1");
+        assert_eq!(token(named.as_ref()), "tsl_1");
         let wrong = read(Some(&path), Some("wrok")).unwrap_err().to_string();
         assert!(wrong.ends_with("has no profile wrok, only local one, work"), "{wrong}");
     }
@@ -183,16 +183,16 @@ mod tests {
     fn a_token_that_others_may_read_is_refused_and_one_in_a_file_is_read() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("config.toml");
-        fs::write(&path, "profile = 'a'\n[profiles.a]\nurl = 'http://a'\ntoken = 'tsk_secret'\n").unwrap();
+        fs::write(&path, "profile = 'a'\n[profiles.a]\nurl = 'http://a'\ntoken = 'tsl_secret'\n").unwrap();
         fs::set_permissions(&path, Permissions::from_mode(0o640)).unwrap();
         let refused = read(Some(&path), None).unwrap_err().to_string();
-        assert!(refused.contains("chmod 600") && !refused.contains("tsk_secret"), "{refused}");
+        assert!(refused.contains("chmod 600") && !refused.contains("tsl_secret"), "{refused}");
 
         let secret = dir.path().join("token");
-        fs::write(&secret, "tsk_2\n").unwrap();
+        fs::write(&secret, "tsl_2\n").unwrap();
         let text = format!("[profiles.a]\nurl = 'http://a'\ntoken_file = '{}'\n", secret.display());
         fs::write(&path, text).unwrap();
-        assert_eq!(token(read(Some(&path), Some("a")).unwrap().as_ref()), "tsk_2");
+        assert_eq!(token(read(Some(&path), Some("a")).unwrap().as_ref()), "tsl_2");
         assert!(read(Some(&path), None).unwrap().is_none());
     }
 
@@ -201,8 +201,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("config.toml");
         for text in [
-            "[profiles.a]\nurl = 'x'\ntoken = 'tsk_secret\n",
-            "[profiles.a]\nurl = 'x'\ntokn = 'tsk_secret'\n",
+            "[profiles.a]\nurl = 'x'\ntoken = 'tsl_secret\n",
+            "[profiles.a]\nurl = 'x'\ntokn = 'tsl_secret'\n",
         ] {
             fs::write(&path, text).unwrap();
             let profile = Profile { url: String::new(), token: None };
@@ -211,7 +211,7 @@ mod tests {
                 write(&path, "b", &profile).err().unwrap_or_else(|| anyhow!("line")),
             ] {
                 let error = format!("{error:#}");
-                assert!(!error.contains("tsk_secret"), "{error}");
+                assert!(!error.contains("tsl_secret"), "{error}");
             }
         }
         let missing = read(Some(&dir.path().join("no.toml")), Some("a")).unwrap_err().to_string();

@@ -3,7 +3,7 @@
 use domain::Status;
 use serde::Deserialize;
 
-use super::text::{colored, on_one_line};
+use super::text::{colored, headline, on_one_line};
 
 /// The parts of the status document that the client shows.
 #[derive(Debug, Clone, Deserialize)]
@@ -54,7 +54,7 @@ impl StatusDocument {
             parts.push(format!("({id})"));
         }
         parts.extend(self.progress.text());
-        parts.push(self.message.clone());
+        parts.push(headline(&self.message).to_owned());
         if let Some(start) = self.pending.as_ref().and_then(|pending| pending.estimated_start_on.as_ref()) {
             parts.push(format!("Estimated start: {start}."));
         }

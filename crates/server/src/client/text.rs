@@ -25,6 +25,13 @@ pub(crate) fn on_one_line(text: &str) -> String {
     text.chars().map(visible).collect()
 }
 
+/// The first line of a message, without a last sentence that only introduces the lines below it.
+pub(crate) fn headline(message: &str) -> &str {
+    let Some((first, _)) = message.split_once('\n') else { return message };
+    let end = if first.trim_end().ends_with(':') { first.rfind(". ").map(|at| at + 1) } else { None };
+    &first[..end.unwrap_or(first.len())]
+}
+
 /// A control character's symbol from Unicode's "Control Pictures" block; any other character unchanged.
 fn visible(character: char) -> char {
     match character {
@@ -112,6 +119,14 @@ e
         let colored = table(["ID", "STATUS", "NAME"], rows);
         assert_eq!(strip_str(&colored).to_string(), expected);
         assert!(colored.contains("\u{1b}[32mDone\u{1b}[0m  "), "{colored:?}");
+    }
+
+    #[test]
+    fn a_headline_introduces_nothing() {
+        assert_eq!(headline("It failed. Last lines of main.err:\nboom"), "It failed.");
+        assert_eq!(headline("It failed:\nboom"), "It failed:");
+        assert_eq!(headline("Epoch 3 of 6: a. b:"), "Epoch 3 of 6: a. b:");
+        assert_eq!(headline("One.\nTwo."), "One.");
     }
 
     #[test]

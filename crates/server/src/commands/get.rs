@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::{change, failed, output::Output};
 use crate::{
     cli::JobsArgs,
-    client::{Progress, colored, on_one_line, seconds},
+    client::{Progress, colored, headline, on_one_line, seconds},
 };
 
 #[derive(Default, Deserialize)]
@@ -96,7 +96,7 @@ fn lines(job: &Job) -> String {
         format!(" ({})", plain(&job.phase))
     };
     add("status", format!("{}{phase}{stale}", colored(&plain(&job.status))));
-    add("message", plain(&job.message));
+    add("message", plain(headline(&job.message)));
     let pending = job.pending.as_ref();
     add("reason", pending.map(|pending| given(&pending.meaning)).unwrap_or_default());
     add("advice", pending.map(|pending| given(&pending.advice)).unwrap_or_default());
