@@ -20,7 +20,7 @@ impl Sandbox {
         // With concurrent tests, each has its own cluster: `ci/test`, .config/nextest.toml.
         if env::var_os("NEXTEST_TEST_GROUP").is_some_and(|group| group == "clusters") {
             let slot = env::var_os("NEXTEST_TEST_GROUP_SLOT").unwrap();
-            dir.push(["", "-second", "-third"][slot.to_str().unwrap().parse::<usize>().unwrap()]);
+            dir.push(["", "-second", "-third", "-fourth"][slot.to_str().unwrap().parse::<usize>().unwrap()]);
         }
         let dir = PathBuf::from(dir);
         let text = fs::read_to_string(dir.join("env")).unwrap_or_else(|error| {

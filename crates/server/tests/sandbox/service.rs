@@ -288,7 +288,9 @@ pub(crate) fn fresh_id() -> String {
 pub(crate) fn until(what: &str, patience: Duration, mut done: impl FnMut() -> bool) {
     let (began, patience) = (Instant::now(), 6 * patience);
     while !done() {
-        assert!(began.elapsed() < patience, "waited {patience:?} for {what}");
-        std::thread::sleep(Duration::from_millis(50));
+        let waited = began.elapsed();
+        assert!(waited < patience, "waited {patience:?} for {what}");
+        // Most tests look by ssh, which costs a tenth of a second of a processor. What takes long is looked at more rarely.
+        std::thread::sleep((waited / 10).clamp(Duration::from_millis(50), Duration::from_millis(250)));
     }
 }
