@@ -5,7 +5,7 @@
 //!
 //! [profiles.work]
 //! url = "https://tao.example.org"
-//! token = "tsl_…"                 # or token_file = "/run/secrets/tao-slurm"
+//! token = "tsl_…"                 # or token_file = "token", beside this file
 //! ```
 
 use std::{
@@ -84,6 +84,7 @@ pub(crate) fn read(file: Option<&Path>, name: Option<&str>) -> anyhow::Result<Op
             Some(token)
         }
         (None, Some(file)) => {
+            let file = path.parent().unwrap_or(Path::new("")).join(file);
             let token = fs::read_to_string(&file)
                 .with_context(|| format!("cannot read {}, the token_file of {name}", file.display()))?;
             Some(token.trim().to_owned().into())
@@ -190,8 +191,7 @@ mod tests {
 
         let secret = dir.path().join("token");
         fs::write(&secret, "tsl_2\n").unwrap();
-        let text = format!("[profiles.a]\nurl = 'http://a'\ntoken_file = '{}'\n", secret.display());
-        fs::write(&path, text).unwrap();
+        fs::write(&path, "[profiles.a]\nurl = 'http://a'\ntoken_file = 'token'\n").unwrap();
         assert_eq!(token(read(Some(&path), Some("a")).unwrap().as_ref()), "tsl_2");
         assert!(read(Some(&path), None).unwrap().is_none());
     }
