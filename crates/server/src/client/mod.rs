@@ -276,7 +276,7 @@ fn trimmed(url: &str) -> &str {
     url.trim().trim_end_matches('/')
 }
 
-fn is_loopback(url: &str) -> bool {
+pub(crate) fn is_loopback(url: &str) -> bool {
     let host = url.split_once("://").map_or(url, |(_, rest)| rest);
     ["127.", "localhost", "[::1]"].iter().any(|start| host.starts_with(start))
 }

@@ -14,7 +14,7 @@ use super::output::{Output, note};
 use crate::{
     cli::{DEFAULT_URL, LoginArgs},
     client::{
-        Client, on_one_line,
+        Client, is_loopback, on_one_line,
         profiles::{self, DEFAULT_PROFILE, Profile},
     },
 };
@@ -34,6 +34,11 @@ pub(super) fn run(args: &LoginArgs) -> anyhow::Result<ExitCode> {
         Some(token) => Some(token.clone()).filter(|token| !token.expose_secret().trim().is_empty()),
         None => token(url)?,
     };
+    if token.is_some() && url.starts_with("http://") && !is_loopback(url) {
+        note(&format!(
+            "warning: {url} is not encrypted, so others on the way can read the token; use https."
+        ));
+    }
     // A wrong token or address is not stored.
     let client = Client::of(url, token.clone());
     let Caller { owner, scopes } = client.get("/me")?.document()?;
