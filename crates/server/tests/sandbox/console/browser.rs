@@ -75,7 +75,7 @@ impl Browser {
             "goog:chromeOptions": {
                 "binary": "/usr/bin/chromium",
                 // Tests may run as root and in containers with little shared memory.
-                "args": ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--hide-scrollbars", "--disable-background-networking", format!("--user-data-dir={}", profile.path().display())],
+                "args": ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--hide-scrollbars", "--disable-background-networking", format!("--user-data-dir={}", profile.path().display())],
             },
         });
         let client = runtime.block_on(async {
