@@ -5,7 +5,8 @@ import re
 import tempfile
 from pathlib import Path
 
-from datamodel_code_generator import DataModelType, GenerateConfig, InputFileType, LiteralType, PythonVersion, generate
+from datamodel_code_generator import GenerateConfig, LiteralType, PythonVersion, generate
+from datamodel_code_generator.enums import CollapseRootModelsNameStrategy, DataModelType, InputFileType
 from datamodel_code_generator.format import Formatter
 
 from .document import Document
@@ -30,7 +31,7 @@ def source(document: Document) -> str:
                 use_attribute_docstrings=True,
                 use_annotated=True,
                 collapse_root_models=True,
-                collapse_root_models_name_strategy="child",
+                collapse_root_models_name_strategy=CollapseRootModelsNameStrategy.Child,
                 enum_field_as_literal=LiteralType.One,
                 use_typed_nullable_map_values=True,
                 capitalise_enum_members=True,

@@ -5,15 +5,40 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
+from uuid import UUID
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
+from tao_slurm._model import Model
 from tao_slurm._text import one_line
 from tao_slurm.errors import BadAnswer
 
 LARGEST = 256 * 1024 * 1024
 """The most bytes of an answer that a client reads. The service has far smaller limits."""
 ModelT = TypeVar("ModelT", bound=BaseModel)
+
+
+class Warned(Model):
+    detail: str = ""
+
+
+class Created(Model):
+    """What must be in the answer to a submission."""
+
+    id: UUID
+    warnings: list[Warned] = []
+
+
+class Named(Model):
+    name: str
+    id: UUID
+
+
+class CreatedPipeline(Model):
+    """As `Created`, of a pipeline."""
+
+    id: UUID
+    jobs: list[Named]
 
 
 @dataclass(frozen=True)

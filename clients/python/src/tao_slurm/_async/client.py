@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
@@ -12,14 +13,19 @@ import httpx
 from typing_extensions import Self, Unpack
 
 from tao_slurm import models
+from tao_slurm._answer import Answer, Created, CreatedPipeline
 from tao_slurm._async.job import AsyncJob
 from tao_slurm._async.operations import AsyncOperations
 from tao_slurm._async.pipeline import AsyncPipeline
 from tao_slurm._async.streams import follow as follow_stream
 from tao_slurm._async.transport import AsyncTransport
+from tao_slurm._body import Body
 from tao_slurm._events import read_event
+from tao_slurm._text import clean
 from tao_slurm.arguments import JobArguments, Spec, job_request, pipeline_request
 from tao_slurm.settings import read_settings
+
+LOG = logging.getLogger("tao_slurm")
 
 
 class AsyncClient:
@@ -112,8 +118,15 @@ class AsyncClient:
         return await self._submit(job_request(command, spec, arguments, {"array": array}), idempotency_key)
 
     async def _submit(self, body: dict[str, Any], idempotency_key: str | None) -> AsyncJob:
-        view = await self.api.create_job(body, idempotency_key=idempotency_key or str(uuid4()))
-        return AsyncJob(self._transport, view.id)
+        created = (await self._create("/jobs", body, idempotency_key)).read(Created)
+        for warning in created.warnings:
+            LOG.warning("job %s: %s", created.id, clean(warning.detail))
+        return AsyncJob(self._transport, created.id)
+
+    async def _create(self, path: str, body: dict[str, Any], idempotency_key: str | None) -> Answer:
+        """Only a few fields of the answer are read: what was stored must not get lost."""
+        headers = {"Idempotency-Key": idempotency_key or str(uuid4())}
+        return await self._transport.request("POST", path, headers=headers, body=Body(body), repeatable=True)
 
     async def pipeline(
         self,
@@ -129,11 +142,11 @@ class AsyncClient:
         pipeline.
         """
         body = pipeline_request(jobs, name, labels)
-        view = await self.api.create_pipeline(body, idempotency_key=idempotency_key or str(uuid4()))
-        return self._pipeline(view)
+        created = (await self._create("/pipelines", body, idempotency_key)).read(CreatedPipeline)
+        return self._pipeline(created)
 
-    def _pipeline(self, view: models.PipelineView) -> AsyncPipeline:
-        return AsyncPipeline(self._transport, view.id, {job.name: job.id for job in view.jobs})
+    def _pipeline(self, pipeline: CreatedPipeline | models.PipelineView) -> AsyncPipeline:
+        return AsyncPipeline(self._transport, pipeline.id, {job.name: job.id for job in pipeline.jobs})
 
     async def open_pipeline(self, id: UUID | str) -> AsyncPipeline:
         """The pipeline with this id."""
