@@ -147,7 +147,7 @@ def reference(schema: Json) -> str:
 
 
 def is_id(parameter: Json) -> bool:
-    return parameter["name"] == "id"
+    return str(parameter["name"]) == "id"
 
 
 def mapping(parameters: list[Json]) -> str:

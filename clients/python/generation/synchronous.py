@@ -4,7 +4,7 @@ import re
 import tempfile
 from pathlib import Path
 
-import unasync
+import unasync  # type: ignore[import-untyped]
 
 NAMES = {
     name: name.replace("Async", "")
