@@ -38,7 +38,7 @@ class Document:
         return found
 
     def requests(self) -> set[str]:
-        """The schemas of which a body consists."""
+        """The schemas that a body is made of."""
         bodies = [references(operation.get("requestBody", {})) for _, _, operation in self.operations()]
         found: set[str] = set()
         left = set().union(*bodies)

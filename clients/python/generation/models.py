@@ -45,7 +45,8 @@ def source(document: Document) -> str:
 
 
 def open_enums(text: str) -> str:
-    """Enums that keep a value that only a newer service knows."""
+    """Enums that keep a value that only a newer service knows. Models do not read their own source when they are imported."""
+    text = text.replace("        use_attribute_docstrings=True,\n", "").replace("ConfigDict(\n    )", "ConfigDict()")
     text = re.sub(r"^from enum import .*\n", "", text, flags=re.MULTILINE)
     text = re.sub(r"^class (\w+)\((?:str, )?(?:Enum|StrEnum)\):", r"class \1(OpenEnum):", text, flags=re.MULTILINE)
     return text.replace("from tao_slurm._model import Model", "from tao_slurm._model import Model, OpenEnum")

@@ -37,10 +37,10 @@ fn install(place: &Path) -> PathBuf {
     let wheels = format!("{TOOLS}/wheels");
 
     let environment = place.join("environment");
-    run(Command::new("python3").args(["-m", "venv"]).arg(&environment));
+    run(Command::new("python3").args(["-m", "venv", "--without-pip"]).arg(&environment));
     let python = environment.join("bin/python");
-    let mut pip = Command::new(&python);
-    pip.args(["-m", "pip", "install", "--disable-pip-version-check", "--no-compile"]).args(offline);
+    let mut pip = Command::new(format!("{TOOLS}/bin/pip"));
+    pip.arg("--python").arg(&python).args(["install", "--disable-pip-version-check"]).args(offline);
     run(pip.arg(&wheels).arg(&wheel));
     let mut uv = Command::new(format!("{TOOLS}/bin/uv"));
     uv.args(["pip", "install", "--no-cache", "--offline"]).args(offline).arg(&wheels);
@@ -95,7 +95,8 @@ impl Burst {
     /// Reads the reports until this is so.
     fn until(&mut self, what: &str, reached: impl Fn(&Self, &str) -> bool) {
         loop {
-            let line = self.lines.next().unwrap_or_else(|| panic!("the program ended before {what}")).unwrap();
+            let line =
+                self.lines.next().unwrap_or_else(|| panic!("the program ended before {what}")).unwrap();
             let words: Vec<_> = line.split(' ').collect();
             match words[..] {
                 ["followed", id] => id.clone_into(&mut self.followed),
@@ -114,6 +115,13 @@ impl Burst {
     }
 }
 
+impl Drop for Burst {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 fn signal(service: &Service, name: &str) {
     let sent = Command::new("kill").args([name, &service.pid().to_string()]).status();
     assert!(sent.unwrap().success(), "{name}");
@@ -124,13 +132,17 @@ fn the_wheel_of_the_python_client_runs_jobs_and_its_submissions_survive_kills_an
     let mut service = Service::start_with(&[("TAO_SLURM_AUTH", "tokens")]);
     let caller = Caller::new(&service);
 
-    let documents = [format!("{ROOT}/clients/python/README.md"), format!("{ROOT}/docs/python.md")];
-    let programs: [(&str, &[String]); 3] =
-        [("drive.py", &[]), ("drive_async.py", &[]), ("documents.py", &documents)];
+    let documents = ["clients/python/README.md", "docs/python.md"].map(|name| format!("{ROOT}/{name}"));
+    let programs = [
+        ("drive.py", None),
+        ("drive_async.py", None),
+        ("document.py", Some(&documents[0])),
+        ("document.py", Some(&documents[1])),
+    ];
     thread::scope(|scope| {
-        for (name, arguments) in programs {
+        for (name, argument) in programs {
             let mut program = caller.program(name);
-            scope.spawn(move || assert!(run(program.args(arguments)).ends_with("all done\n"), "{name}"));
+            scope.spawn(move || assert!(run(program.args(argument)).ends_with("all done\n"), "{name}"));
         }
     });
 
@@ -153,7 +165,8 @@ fn the_wheel_of_the_python_client_runs_jobs_and_its_submissions_survive_kills_an
     burst.until("the end", |_, line| line == "all done");
     assert!(burst.child.wait().unwrap().success());
 
-    let rows = sql(&service.database_url, "select id || ' ' || name from jobs where name ~ '^(thread|task)-'");
+    let rows =
+        sql(&service.database_url, "select id || ' ' || name from jobs where name ~ '^(thread|task)-'");
     let rows: Vec<_> = rows.lines().map(|row| row.split_once(' ').unwrap()).collect();
     let names: BTreeSet<_> = rows.iter().map(|(_, name)| *name).collect();
     assert_eq!((rows.len(), names.len()), (SUBMISSIONS, SUBMISSIONS), "a submission was lost or doubled");

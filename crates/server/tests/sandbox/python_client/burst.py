@@ -8,12 +8,21 @@ import asyncio
 import logging
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from typing import TypedDict
 
 from tao_slurm import AsyncClient, Client, Job
 
 HALF, AT_ONCE = 250, 8
 HELD = 'n=0; until [ -e "$TAO_API_RESULTS_DIR/$TAO_API_JOB_ID/go" ]; do n=$((n + 1)); echo line $n; sleep 0.2; done; echo last'
-SMALL = {"gpus": 0, "cpus": 1, "time": "20m"}
+
+
+class Small(TypedDict):
+    gpus: int
+    cpus: int
+    time: str
+
+
+SMALL: Small = {"gpus": 0, "cpus": 1, "time": "20m"}
 LOCK = threading.Lock()
 
 
@@ -46,7 +55,7 @@ def await_end(job: Job) -> None:
     assert job.wait().status == "Done"
 
 
-async def submit_all(needs: list[dict[str, object]]) -> None:
+async def submit_all(needs: list[dict[str, str]]) -> None:
     free = asyncio.Semaphore(AT_ONCE)
 
     async def submit(client: AsyncClient, name: str) -> None:
@@ -63,7 +72,7 @@ with Client(timeout=2) as client:
     first = next(iter(followed.logs(follow=True)))
     assert first == "line 1"
     say("followed", followed.id)
-    needs: list[dict[str, object]] = [{"job": str(followed.id), "when": "failed"}]
+    needs: list[dict[str, str]] = [{"job": str(followed.id), "when": "failed"}]
 
     def submit(number: int) -> None:
         job = client.submit("true", name=f"thread-{number}", needs=needs, **SMALL)

@@ -1,8 +1,17 @@
 """Runs jobs, a sweep and a pipeline by the synchronous client. Address and token are in the environment."""
 
+from typing import TypedDict
+
 from tao_slurm import Client, JobCanceled, JobFailed, PipelineFailed, problems
 
-SMALL = {"gpus": 0, "cpus": 1, "time": "10m"}
+
+class Small(TypedDict):
+    gpus: int
+    cpus: int
+    time: str
+
+
+SMALL: Small = {"gpus": 0, "cpus": 1, "time": "10m"}
 LOSS = [{"name": "loss", "regex": r"loss (\S+)"}]
 HIDDEN = "hf_hidden"
 
@@ -29,14 +38,14 @@ with Client() as client:
     lines = list(good.logs(follow=True, stream="out"))
     assert lines == ["line 1", "line 2", "line 3", "loss 0.25"], lines
     assert {line.file for line in lines} == {"main.out"}, lines
-    seen = []
+    seen: list[int] = []
     assert good.result(timeout=600, progress=lambda status: seen.append(status.version))["loss"] == "0.25"
     assert seen == sorted(set(seen)), seen
     assert list(good.logs(tail=1)) == ["loss 0.25"]
     events = list(good.events(follow=True))
     assert [event.seq for event in events] == list(range(1, len(events) + 1)), events
     assert events == list(good.events()) and events[-1].data["status"] == "Done", events
-    assert [attempt.attempt for attempt in good.attempts()] == [1]
+    assert [attempt.number for attempt in good.attempts()] == [1]
 
     try:
         bad.result()

@@ -1,10 +1,18 @@
 """Runs jobs, a sweep and a pipeline by the asynchronous client. Address and token are in the environment."""
 
 import asyncio
+from typing import TypedDict
 
 from tao_slurm import AsyncClient, AsyncJob, JobCanceled, JobFailed
 
-SMALL = {"gpus": 0, "cpus": 1, "time": "10m"}
+
+class Small(TypedDict):
+    gpus: int
+    cpus: int
+    time: str
+
+
+SMALL: Small = {"gpus": 0, "cpus": 1, "time": "10m"}
 LOSS = [{"name": "loss", "regex": r"loss (\S+)"}]
 
 
