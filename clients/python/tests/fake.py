@@ -21,7 +21,8 @@ class Service:
         self.requests: list[httpx.Request] = []
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
-        self.requests.append(request)
+        # A copy: the client may change what it sends again.
+        self.requests.append(httpx.Request(request.method, request.url, headers=request.headers, content=request.content))
         reply = self.replies[0] if len(self.replies) == 1 else self.replies.pop(0)
         if isinstance(reply, Exception):
             raise reply

@@ -79,7 +79,7 @@ def test_an_unusable_profile_is_an_error(config: Path, profile: str, message: st
         read_settings(profile=profile, environ={}, config=config)
 
 
-@pytest.mark.parametrize("content", ["profile = ", "profile = 5", "[profiles]\nlab = 5", "[profiles.lab]\nurl = 5", "\x00", "x" * 2_000_000])
+@pytest.mark.parametrize("content", ["profile = ", "profile = 5", "[profiles]\nlab = 5", "[profiles.lab]\nurl = 5", "\x00", "# " + "x" * 2_000_000])
 def test_a_broken_file_is_an_error(tmp_path: Path, content: str) -> None:
     (tmp_path / "config.toml").write_text(content)
     with pytest.raises(SettingsError, match=r"config\.toml"):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import base64
+from functools import partial
 from typing import Any
 
 import httpx
 import pytest
 from fake import ID, Service, event, problem, stream
 from tao_slurm import BadAnswer, Unreachable
+from tao_slurm._retry import Tries
 from tao_slurm._sse import LONGEST, Parser, ServerEvent
 from tao_slurm.problems import JobNotFound
 
@@ -85,6 +87,20 @@ def test_a_stream_gives_up_when_nothing_arrives_for_as_long_as_the_patience() ->
         with pytest.raises(Unreachable):
             list(service.client(patience=0.02).job(ID).events(follow=True))
         assert len(service.requests) > 1
+
+
+def test_each_progress_of_a_stream_begins_its_patience_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+
+    def wait(seconds: float) -> None:
+        now[0] += seconds
+
+    monkeypatch.setattr("tao_slurm._sync.streams.time.sleep", wait)
+    monkeypatch.setattr("tao_slurm._sync.streams.Tries", partial(Tries, clock=lambda: now[0]))
+    broken = [stream(*happened(seq), error=CUT) for seq in range(1, 30)]
+    service = Service(*broken, stream(*happened(30), END))
+    assert len(list(service.client(patience=0.01).job(ID).events(follow=True))) == 30
+    assert now[0] > 0.01
 
 
 def test_a_refusal_ends_a_stream() -> None:
@@ -164,7 +180,7 @@ def parsed(*pieces: bytes) -> list[ServerEvent]:
 
 
 def test_a_stream_may_be_cut_anywhere() -> None:
-    text = "\ufeff: comment\r\nid: 7\r\nevent: log\r\ndata: ä\r\ndata:b\r\n\r\ndata\r\n\r\nid: 8\n\nretry: 5\rdata: c\r\r".encode()
+    text = "\ufeffid: 7\r\n: comment\r\nevent: log\r\ndata: ä\r\ndata:b\r\n\r\ndata\r\n\r\nid: 8\n\nretry: 5\rdata: c\r\r".encode()
     whole = [ServerEvent("log", "ä\nb", "7"), ServerEvent("message", "", "7"), ServerEvent("message", "c", "8")]
     assert parsed(text) == whole
     for at in range(len(text)):

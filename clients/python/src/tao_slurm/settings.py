@@ -128,7 +128,7 @@ def read_config(config: Path) -> dict[str, Any]:
 
 def read_token(file: Path) -> str:
     try:
-        return read_small(file).strip()
+        return read_small(file)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not a text"
         raise SettingsError(f"the token file {file} cannot be read: {reason}") from None

@@ -36,12 +36,12 @@ async def follow(
                 parser = Parser()
                 async for piece in response.aiter_bytes():
                     tries.progress()
-                    for event in parser.feed(piece):
-                        last_id = event.id or last_id
+                    events = parser.feed(piece)
+                    last_id = parser.last_id or last_id
+                    for event in events:
                         yield event
                         if event.name == "end":
                             return
-                    last_id = parser.last_id or last_id
             failure: TaoSlurmError = Unreachable(f"GET {path}: the stream ended too early", tries=tries.count)
             repeat = True
         except (httpx.TransportError, httpx.DecodingError) as error:
