@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import pickle
 from typing import Any
 
 import httpx
 import pytest
 from fake import ID, Service, answer, pipeline, pipeline_job, problem, status
-from tao_slurm import Job, JobCanceled, JobFailed, PipelineFailed, WaitTimeout
+from tao_slurm import ApiError, BadAnswer, Job, JobCanceled, JobFailed, PipelineFailed, Unreachable, WaitTimeout
 from tao_slurm.problems import NotFailed
 
 OTHER = ID.replace("0", "1")
@@ -105,6 +106,17 @@ def test_a_failed_job_raises_why() -> None:
     assert failed.results()["loss"] == 1
     with pytest.raises(JobCanceled):
         of_results(state="Canceled").client().job(ID).result()
+
+
+def test_exceptions_reach_another_process() -> None:
+    with pytest.raises(JobFailed) as raised:
+        of_results(state="Error").client().job(ID).result()
+    refused = ApiError(status=503, title="busy", code="watchers_busy", retry_after=2.0)
+    away = Unreachable("no answer", tries=3, idempotency_key="mine")
+    for error in (raised.value, refused, away, WaitTimeout("too long"), BadAnswer("a page")):
+        copy = pickle.loads(pickle.dumps(error))
+        assert type(copy) is type(error) and str(copy) == str(error)
+    assert pickle.loads(pickle.dumps(away)).idempotency_key == "mine"
 
 
 def test_an_asynchronous_job_has_results_and_tasks() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -42,6 +43,12 @@ def test_a_bar_is_drawn_on_a_terminal_and_without_what_controls_it(monkeypatch: 
     text = shown(monkeypatch, Terminal())
     assert "train\ufffd[31m: Running" in text and "epoch 3 of 10" in text and "100%" in text
     assert "\x1b[31m" not in text
+
+
+def test_a_bar_is_drawn_in_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = SimpleNamespace(config={"IPKernelApp": {}}, kernel=None)
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: kernel))
+    assert "100%" in shown(monkeypatch, io.StringIO())
 
 
 def test_no_bar_is_drawn_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""The Python client of [tao-slurm](https://github.com/tao-slurm/tao-slurm), the service that runs GPU jobs on Slurm clusters.
+"""The Python client of tao-slurm, the service that runs GPU jobs on Slurm clusters.
 
 .. include:: ../../README.md
    :start-line: 2

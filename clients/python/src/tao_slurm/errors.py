@@ -21,7 +21,18 @@ __all__ = [
 
 
 class TaoSlurmError(Exception):
-    """The base of all exceptions of this package."""
+    """The base of all exceptions of this package. Other processes get them without the job or pipeline, which has a connection."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        state = {name: value for name, value in self.__dict__.items() if name not in ("job", "pipeline")}
+        texts = tuple(str(value) for value in self.args)
+        return restore, (type(self), texts, state)
+
+
+def restore(kind: type[TaoSlurmError], texts: tuple[str, ...], state: dict[str, Any]) -> TaoSlurmError:
+    error = kind.__new__(kind, *texts)
+    error.__dict__.update(state)
+    return error
 
 
 class SettingsError(TaoSlurmError):
@@ -99,9 +110,11 @@ class WaitTimeout(TaoSlurmError, TimeoutError):
 class JobFailed(TaoSlurmError):
     """A job ended in `Error`. `failure` says why, if its program ran."""
 
+    job: Any = None
+    """The job; `None` in another process than the one that waited."""
+
     def __init__(self, job: Any, status: StatusView) -> None:
         self.job = job
-        """The job."""
         self.status: StatusView = status
         """Its last status."""
         self.failure: FailureView | None = status.failure
@@ -120,9 +133,11 @@ class JobCanceled(JobFailed):
 class PipelineFailed(TaoSlurmError):
     """A pipeline ended in `Error` or `Canceled`."""
 
+    pipeline: Any = None
+    """The pipeline; `None` in another process than the one that waited."""
+
     def __init__(self, pipeline: Any, status: PipelineView) -> None:
         self.pipeline = pipeline
-        """The pipeline."""
         self.status: PipelineView = status
         """Its last state, with the message of each job."""
         super().__init__(pipeline, status)

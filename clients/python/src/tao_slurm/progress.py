@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -52,11 +53,19 @@ class Bar:
             self._bar.close()
 
 
+def is_notebook() -> bool:
+    """Whether this runs in a kernel of Jupyter."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return "IPKernelApp" in getattr(shell, "config", {})
+
+
 def open_bar() -> Any:
     with warnings.catch_warnings():
         # Without the widgets of a notebook tqdm warns and draws a text.
         warnings.simplefilter("ignore")
         from tqdm.auto import tqdm
 
+        # The output of a notebook is no terminal.
+        disable = False if is_notebook() else None
         layout = "{desc} {percentage:3.0f}% |{bar:20}| {n:g}/{total:g} [{elapsed}] {postfix}"
-        return tqdm(total=100, disable=None, bar_format=layout, leave=True)
+        return tqdm(total=100, disable=disable, bar_format=layout, leave=True)
