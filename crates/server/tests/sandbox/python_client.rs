@@ -31,13 +31,14 @@ fn run(command: &mut Command) -> String {
 fn install(place: &Path) -> PathBuf {
     assert!(Path::new(TOOLS).exists(), "the tools are not installed; run ci/setup --test");
     run(Command::new(format!("{ROOT}/clients/python/build")).arg(place.join("dist")));
-    let built = fs::read_dir(place.join("dist")).unwrap().map(|entry| entry.unwrap().path());
-    let wheel = built.filter(|path| path.extension().is_some_and(|it| it == "whl")).next().unwrap();
+    let mut built = fs::read_dir(place.join("dist")).unwrap().map(|entry| entry.unwrap().path());
+    let wheel = built.find(|path| path.extension().is_some_and(|it| it == "whl")).unwrap();
     let offline = ["--quiet", "--no-index", "--find-links"];
     let wheels = format!("{TOOLS}/wheels");
 
     let environment = place.join("environment");
-    run(Command::new("python3").args(["-m", "venv", "--without-pip"]).arg(&environment));
+    let base = format!("{TOOLS}/bin/python3");
+    run(Command::new(base).args(["-m", "venv", "--without-pip"]).arg(&environment));
     let python = environment.join("bin/python");
     let mut pip = Command::new(format!("{TOOLS}/bin/pip"));
     pip.arg("--python").arg(&python).args(["install", "--disable-pip-version-check"]).args(offline);
