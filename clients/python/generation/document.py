@@ -8,7 +8,7 @@ Json = dict[str, Any]
 LIMITS = {
     "minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties",
     "pattern", "propertyNames", "uniqueItems", "example", "examples", "default", "writeOnly",
-}  # fmt: skip
+}
 METHODS = ("get", "post", "put", "delete")
 # The data of streamed events. No JSON answer names them.
 STREAMED = ("StreamedEvent", "LogEvent")

@@ -12,7 +12,7 @@ NAMES = {
         "AsyncBaseTransport", "AsyncClient", "AsyncJob", "AsyncOperations", "AsyncPipeline", "AsyncPipelineResults", "AsyncSweep",
         "AsyncTransport",
     )
-}  # fmt: skip
+}
 NAMES |= {"_async": "_sync", "asyncio": "time", "aclose": "close", "aiter_bytes": "iter_bytes"}
 
 

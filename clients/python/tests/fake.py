@@ -60,7 +60,7 @@ def status(state: str = "Running", phase: str = "running", **more: Any) -> dict[
     return {
         "id": ID, "name": None, "status": state, "phase": phase, "message": "it runs", "cluster": "dgx", "nodes": [],
         "attempt": 1, "retry_count": 0, "progress": {"metrics": {}}, "source": "poll", "stale": False, "version": 3,
-    } | times | more  # fmt: skip
+    } | times | more
 
 
 def job(**more: Any) -> dict[str, Any]:
@@ -73,7 +73,7 @@ def pipeline(state: str = "Running", *jobs: dict[str, Any]) -> dict[str, Any]:
     return {
         "id": ID, "name": "nightly", "owner": "me", "labels": {}, "status": state, "jobs": list(jobs), "jobs_by_status": counts,
         "created_on": "2026-11-28T10:00:00Z", "finished_on": None,
-    }  # fmt: skip
+    }
 
 
 def pipeline_job(name: str, id: str, state: str = "Done", **more: Any) -> dict[str, Any]:

@@ -26,7 +26,7 @@ def test_arguments_become_fields() -> None:
         memory="64G", gpu_type="a100", cluster="dgx", partition=["polar", "polar3"], account="ml", qos="high", begin="now+2hours",
         env={"A": "1"}, secret_env={"HF_TOKEN": "hf"}, launcher="torchrun", setup=["module load cuda"], workdir="/lustre/p",
         results=[models.ResultRequest(name="loss", regex="loss (.*)")], restart={"on": ["timeout"]},
-    )  # fmt: skip
+    )
     assert body == {
         "command": "python train.py", "name": "train", "labels": {"team": "vision"}, "image": "torch.sqsh",
         "resources": {
@@ -37,7 +37,7 @@ def test_arguments_become_fields() -> None:
         },
         "docker_env_vars": {"A": "1"}, "secret_env_vars": {"HF_TOKEN": "hf"}, "launcher": "torchrun", "setup": ["module load cuda"],
         "workdir": "/lustre/p", "results": [{"name": "loss", "regex": "loss (.*)"}], "restart": {"on": ["timeout"]},
-    }  # fmt: skip
+    }
 
 
 def test_arguments_override_the_spec_field_by_field() -> None:
@@ -92,7 +92,7 @@ def test_values_are_the_services_to_judge() -> None:
         (2, 2.0), (0.5, 0.5), (timedelta(minutes=90), 1.5), ("90m", 1.5), ("4h", 4.0), ("1.5 h", 1.5), ("2d", 48.0), ("1800s", 0.5),
         ("01:30:00", 1.5), ("90:00", 1.5), ("1-12:00:00", 36.0), ("1-12:30", 36.5),
     ],
-)  # fmt: skip
+)
 def test_times(time: Any, expected: float) -> None:
     assert hours(time) == pytest.approx(expected)
 
@@ -113,7 +113,7 @@ def test_a_sweep_is_an_array() -> None:
     matrix = {"lr": [0.1, 0.01], "seed": [0, 1], "n": [3]}
     assert [body["array"] for body in service.bodies()] == [
         {"matrix": matrix, "max_parallel": 4}, {"values": [{"lr": 1}]}, {"indices": "0-9"},
-    ]  # fmt: skip
+    ]
     assert service.bodies()[0]["resources"] == {"gpus_per_node": 1}
 
 
@@ -146,7 +146,7 @@ def test_a_pipeline_has_jobs_by_name() -> None:
                 "report": {"command": "report", "needs": [{"job": "train"}]},
             },
         }
-    ]  # fmt: skip
+    ]
     assert list(night.jobs) == ["prep", "train"] and str(night["prep"].id) == ID
     with pytest.raises(RequestError, match="job 'prep': there is no field gpu"):
         service.client().pipeline({"prep": {"command": "true", "gpu": 1}})

@@ -156,7 +156,7 @@ def test_controls_send_what_the_api_takes() -> None:
     assert sent == [
         ("cancel", None), ("cancel", {"tasks": "3,7-9"}), ("pause", None), ("resume", None),
         ("retry", {"tasks": "failed", "secret_env_vars": {"A": "b"}}),
-    ]  # fmt: skip
+    ]
     keys = [request.headers.get("idempotency-key") for request in service.requests]
     assert [key is None for key in keys] == [True, True, True, False, False]
 

@@ -140,7 +140,7 @@ def test_lines_are_joined_from_pieces_of_two_streams() -> None:
     pieces = (piece(0, "on"), piece(0, "warn", "main.err"), piece(2, "e\ntwo\r\nthr"), piece(4, "ing\n", "main.err"), piece(12, "ee"))
     assert followed(stream(*pieces, ENDED)) == [
         ("one", "main.out", 1), ("two", "main.out", 1), ("warning", "main.err", 1), ("three", "main.out", 1),
-    ]  # fmt: skip
+    ]
 
 
 def test_bytes_that_come_again_are_taken_once() -> None:

@@ -1,7 +1,7 @@
 """The Python client of tao-slurm, the service that runs GPU jobs on Slurm clusters.
 
 .. include:: ../../README.md
-   :start-line: 2
+   :start-line: 5
 """
 
 from tao_slurm import models, problems

@@ -17,7 +17,7 @@ class Body:
     """The JSON of a request, which no `repr` shows."""
 
     def __init__(self, value: BaseModel | Mapping[str, Any] | None) -> None:
-        self.content = None if value is None else encode(value)
+        self.content: bytes | None = None if value is None else encode(value)
 
 
 def encode(value: BaseModel | Mapping[str, Any]) -> bytes:

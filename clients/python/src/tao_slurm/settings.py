@@ -47,7 +47,7 @@ class Settings:
     """An address and a token. The token is in no `repr`."""
 
     def __init__(self, url: str, token: str | None = None) -> None:
-        self.url = checked_url(url)
+        self.url: str = checked_url(url)
         """The address, without `/` at its end."""
         self._token = None if token is None else checked_token(token)
 
@@ -83,7 +83,7 @@ def read_settings(
 class Profile:
     def __init__(self, name: str, entries: Mapping[str, Any], config: Path) -> None:
         self._name, self._entries, self._config = name, entries, config
-        self.url = self._text("url")
+        self.url: str | None = self._text("url")
 
     def token(self) -> str | None:
         """The token, or the content of its file."""

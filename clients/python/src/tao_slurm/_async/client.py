@@ -55,7 +55,7 @@ class AsyncClient:
     ) -> None:
         settings = read_settings(url, token, profile)
         self._transport = AsyncTransport(settings, timeout=timeout, patience=patience, transport=transport, verify=verify)
-        self.api = AsyncOperations(self._transport)
+        self.api: AsyncOperations = AsyncOperations(self._transport)
         """Every call of the API, by its name in the OpenAPI document."""
 
     @property
