@@ -1,6 +1,6 @@
 # `make demo` shows the service; `make test` runs every check. The other targets are parts of them, or longer runs.
 
-.PHONY: demo test simulate reliability bench chaos systemd-trial release release-trial fuzz fuzz-api setup sandbox-up sandbox-down openapi pictures config-example sql fmt
+.PHONY: demo test simulate reliability bench chaos systemd-trial release release-trial fuzz fuzz-api setup sandbox-up sandbox-down openapi python-client pictures config-example sql fmt
 
 demo: ## Run two jobs on a real Slurm cluster on this machine; ONCE=1 stops by itself
 	@ONCE=$(ONCE) deploy/demo/demo
@@ -57,6 +57,10 @@ sandbox-down: ## Stop the sandbox
 
 openapi: ## Write openapi/openapi.json from the code
 	@cargo run --quiet --locked -- openapi > openapi/openapi.json.new && mv openapi/openapi.json.new openapi/openapi.json
+
+python-client: ## Build the wheel of the Python client in target/python-client
+	@ci/setup --test
+	@clients/python/build $(CURDIR)/target/python-client
 
 pictures: ## Write docs/pictures, with the sandbox and Chromium
 	@ci/setup --test

@@ -39,6 +39,7 @@ mod options;
 mod orphans;
 mod pipelines;
 mod preflight;
+mod python_client;
 mod requests;
 mod restart;
 mod restarts;
