@@ -55,6 +55,10 @@ def test_the_token_of_a_profile_goes_to_no_other_address(config: Path) -> None:
     assert seen(read_settings("https://lab.example.org", environ={}, config=config)) == ("https://lab.example.org", "tsl_lab")
 
 
+def test_not_even_with_an_argument(config: Path) -> None:
+    assert seen(read_settings("http://other", profile="prod", environ={}, config=config)) == ("http://other", None)
+
+
 def test_an_empty_variable_is_none(tmp_path: Path) -> None:
     environ = {"TAO_SLURM_URL": "", "TAO_SLURM_TOKEN": "", "TAO_SLURM_PROFILE": ""}
     assert seen(read_settings(environ=environ, config=tmp_path / "none")) == (DEFAULT_URL, None)
@@ -68,6 +72,9 @@ def test_the_file_is_read_from_the_home_directory(monkeypatch: pytest.MonkeyPatc
     (tmp_path / "secret").write_text("tsl_home")
     assert seen(read_settings(profile="a")) == ("http://a", "tsl_home")
     assert repr(Client(profile="a")) == "Client('http://a')"
+    place.rename(tmp_path / "tao-slurm")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    assert seen(read_settings(profile="a")) == ("http://a", "tsl_home")
 
 
 @pytest.mark.parametrize(

@@ -17,14 +17,14 @@ const SHORTEST_PREFIX: usize = 4;
 
 #[derive(Debug, Default, Args)]
 pub(crate) struct ServerArgs {
-    /// URL of the service [default: that of the profile, or port 8080 of this machine]
-    #[arg(long, env = "TAO_SLURM_URL", help_heading = CONNECTION)]
+    /// URL of the service [default: that of the profile, or port 8080 of this machine] [env: `TAO_SLURM_URL`]
+    #[arg(long, help_heading = CONNECTION)]
     pub(crate) url: Option<String>,
-    /// API token [default: that of the profile]
-    #[arg(long, env = "TAO_SLURM_TOKEN", hide_env_values = true, help_heading = CONNECTION)]
+    /// API token [default: that of the profile] [env: `TAO_SLURM_TOKEN`]
+    #[arg(long, help_heading = CONNECTION)]
     pub(crate) token: Option<SecretString>,
-    /// Profile in ~/.config/tao-slurm/config.toml; `tao-slurm login` writes it
-    #[arg(long, env = "TAO_SLURM_PROFILE", help_heading = CONNECTION)]
+    /// Profile in ~/.config/tao-slurm/config.toml; `tao-slurm login` writes it [env: `TAO_SLURM_PROFILE`]
+    #[arg(long, help_heading = CONNECTION)]
     pub(crate) profile: Option<String>,
     /// What to print
     #[arg(long, short, value_enum, default_value_t, hide_default_value = true, help_heading = CONNECTION)]

@@ -12,11 +12,11 @@ fn the_command_line_is_consistent() {
 }
 
 #[test]
-fn a_token_in_the_environment_is_never_shown_in_help() {
+fn help_names_the_variable_of_the_token() {
     for name in ["submit", "status", "logs", "cancel", "list"] {
         let mut command = Cli::command();
         let help = command.find_subcommand_mut(name).unwrap().render_long_help().to_string();
-        assert!(help.contains("[env: TAO_SLURM_TOKEN]"), "{help}");
+        assert!(help.contains("[env: `TAO_SLURM_TOKEN`]"), "{help}");
     }
 }
 

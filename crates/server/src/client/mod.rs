@@ -22,7 +22,10 @@ use ureq::{
 };
 use url::form_urlencoded;
 
-use crate::cli::{DEFAULT_URL, ServerArgs};
+use crate::{
+    cli::{DEFAULT_URL, ServerArgs},
+    config::Environment,
+};
 
 /// The exit code if the service refused the request.
 pub(crate) const EXIT_REFUSED: u8 = 3;
@@ -115,21 +118,12 @@ impl Answer {
 }
 
 impl Client {
-    /// The service that the options or the environment name, else that of the profile, else one on this machine.
+    /// The service that the options, the environment or a profile name, else one on this machine.
     pub(crate) fn new(server: &ServerArgs) -> anyhow::Result<Self> {
-        // An empty environment variable counts as unset.
-        let set = |text: &Option<String>| text.clone().filter(|text| !text.trim().is_empty());
-        let (url, name) = (set(&server.url), set(&server.profile));
-        let token = server.token.clone().filter(|token| !token.expose_secret().trim().is_empty());
-        if url.is_some() && token.is_some() && name.is_none() {
-            return Ok(Self::of(url.as_deref().unwrap_or(DEFAULT_URL), token));
-        }
-        let profile = profiles::read(profiles::path().as_deref(), name.as_deref())?;
-        let (known, its_token) = profile.map_or((None, None), |profile| (Some(profile.url), profile.token));
-        // The token of a profile goes to no other service.
-        let is_of_profile = url.is_none() || url.as_deref().map(trimmed) == known.as_deref().map(trimmed);
-        let token = token.or(its_token.filter(|_| is_of_profile));
-        Ok(Self::of(url.or(known).as_deref().unwrap_or(DEFAULT_URL), token))
+        let environment = Environment::of_process();
+        let profiles::Profile { url, token } =
+            profiles::chosen(server, &environment, profiles::path(&environment).as_deref())?;
+        Ok(Self::of(url.as_deref().unwrap_or(DEFAULT_URL), token))
     }
 
     /// The service at this address.

@@ -21,7 +21,8 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use toml_edit::{DocumentMut, Item, Table, value};
 
-use crate::config::Environment;
+use super::trimmed;
+use crate::{cli::ServerArgs, config::Environment};
 
 /// The profile that `login` writes if none is named.
 pub(crate) const DEFAULT_PROFILE: &str = "default";
@@ -36,28 +37,53 @@ struct File {
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Entry {
-    url: String,
+    url: Option<String>,
     token: Option<SecretString>,
     token_file: Option<PathBuf>,
 }
 
 /// A service, and what it knows the caller by.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Profile {
-    pub(crate) url: String,
+    /// None: the service is on this machine.
+    pub(crate) url: Option<String>,
     pub(crate) token: Option<SecretString>,
 }
 
 /// The file of this user: in `$XDG_CONFIG_HOME`, else in `~/.config` (XDG Base Directory Specification).
-pub(crate) fn path() -> Option<PathBuf> {
-    let environment = Environment::of_process();
+pub(crate) fn path(environment: &Environment) -> Option<PathBuf> {
     let set = |name| environment.get(name).map(PathBuf::from);
     let base = set("XDG_CONFIG_HOME").filter(|base| base.is_absolute());
     Some(base.or_else(|| Some(set("HOME")?.join(".config")))?.join("tao-slurm/config.toml"))
 }
 
+/// Address and token from the first of these that has them: the options, where `--profile` counts as one; `TAO_SLURM_URL` and
+/// `TAO_SLURM_TOKEN`; the profile that `TAO_SLURM_PROFILE` or the file names. The token of a profile goes to no other address.
+pub(crate) fn chosen(
+    server: &ServerArgs,
+    environment: &Environment,
+    file: Option<&Path>,
+) -> anyhow::Result<Profile> {
+    let (mut url, mut token) = (server.url.clone(), server.token.clone());
+    if server.profile.is_none() {
+        url = url.or_else(|| environment.get("TAO_SLURM_URL").map(str::to_owned));
+        token = token.or_else(|| environment.get("TAO_SLURM_TOKEN").map(Into::into));
+        if url.is_some() && token.is_some() {
+            return Ok(Profile { url, token });
+        }
+    }
+    let name = server.profile.as_deref().or_else(|| environment.get("TAO_SLURM_PROFILE"));
+    let profile = read(environment, file, name)?.unwrap_or_default();
+    let is_its = url.is_none() || url.as_deref().map(trimmed) == profile.url.as_deref().map(trimmed);
+    Ok(Profile { url: url.or(profile.url), token: token.or(profile.token.filter(|_| is_its)) })
+}
+
 /// The profile with this name, else the one that the file chooses; none if it chooses none.
-pub(crate) fn read(file: Option<&Path>, name: Option<&str>) -> anyhow::Result<Option<Profile>> {
+fn read(
+    environment: &Environment,
+    file: Option<&Path>,
+    name: Option<&str>,
+) -> anyhow::Result<Option<Profile>> {
     let Some(path) = file.filter(|path| path.exists()) else {
         return match name {
             Some(name) => Err(unknown(name, &[], file)),
@@ -84,7 +110,7 @@ pub(crate) fn read(file: Option<&Path>, name: Option<&str>) -> anyhow::Result<Op
             Some(token)
         }
         (None, Some(file)) => {
-            let file = path.parent().unwrap_or(Path::new("")).join(file);
+            let file = path.parent().unwrap_or(Path::new("")).join(environment.expand(file));
             let token = fs::read_to_string(&file)
                 .with_context(|| format!("cannot read {}, the token_file of {name}", file.display()))?;
             Some(token.trim().to_owned().into())
@@ -134,7 +160,9 @@ pub(crate) fn write(path: &Path, name: &str, profile: &Profile) -> anyhow::Resul
     let profiles =
         profiles.as_table_like_mut().with_context(|| format!("{shown}: `profiles` is no table"))?;
     let mut entry = Table::new();
-    entry["url"] = value(&profile.url);
+    if let Some(url) = &profile.url {
+        entry["url"] = value(url);
+    }
     if let Some(token) = &profile.token {
         entry["token"] = value(token.expose_secret());
     }
@@ -155,6 +183,10 @@ pub(crate) fn write(path: &Path, name: &str, profile: &Profile) -> anyhow::Resul
 mod tests {
     use super::*;
 
+    fn read(file: Option<&Path>, name: Option<&str>) -> anyhow::Result<Option<Profile>> {
+        super::read(&Environment::of(&[("HOME", "/home/ann")]), file, name)
+    }
+
     fn token(profile: Option<&Profile>) -> &str {
         profile.unwrap().token.as_ref().unwrap().expose_secret()
     }
@@ -163,17 +195,17 @@ mod tests {
     fn a_profile_is_read_as_it_was_written_and_the_rest_of_the_file_stays() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("new/config.toml");
-        let work = Profile { url: "https://a.example".to_owned(), token: Some("tsl_1".into()) };
+        let work = Profile { url: Some("https://a.example".to_owned()), token: Some("tsl_1".into()) };
         write(&path, "work", &work).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         let text = fs::read_to_string(&path).unwrap();
         fs::write(&path, format!("# mine\n{text}")).unwrap();
-        let other = Profile { url: "http://127.0.0.1:9".to_owned(), token: None };
+        let other = Profile { url: Some("http://127.0.0.1:9".to_owned()), token: None };
         write(&path, "local one", &other).unwrap();
         assert!(fs::read_to_string(&path).unwrap().starts_with("# mine\n"));
 
         let chosen = read(Some(&path), None).unwrap().unwrap();
-        assert!(chosen.url == "http://127.0.0.1:9" && chosen.token.is_none());
+        assert!(chosen.url.as_deref() == Some("http://127.0.0.1:9") && chosen.token.is_none());
         let named = read(Some(&path), Some("work")).unwrap();
         assert_eq!(token(named.as_ref()), "tsl_1");
         let wrong = read(Some(&path), Some("wrok")).unwrap_err().to_string();
@@ -205,7 +237,7 @@ mod tests {
             "[profiles.a]\nurl = 'x'\ntokn = 'tsl_secret'\n",
         ] {
             fs::write(&path, text).unwrap();
-            let profile = Profile { url: String::new(), token: None };
+            let profile = Profile::default();
             for error in [
                 read(Some(&path), None).unwrap_err(),
                 write(&path, "b", &profile).err().unwrap_or_else(|| anyhow!("line")),
@@ -217,5 +249,38 @@ mod tests {
         let missing = read(Some(&dir.path().join("no.toml")), Some("a")).unwrap_err().to_string();
         assert!(missing.contains("tao-slurm login --profile a"), "{missing}");
         assert!(read(None, None).unwrap().is_none());
+    }
+
+    #[test]
+    fn options_come_before_the_environment_and_that_before_a_profile() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("config.toml");
+        let text = "profile = 'a'\n[profiles.a]\nurl = 'http://a/'\ntoken = 'tsl_a'\n[profiles.b]\nurl = 'http://b'\ntoken = 'tsl_b'\n";
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+        let found = |url: Option<&str>, profile: Option<&str>, variables: &[(&str, &str)]| {
+            let server = ServerArgs {
+                url: url.map(str::to_owned),
+                profile: profile.map(str::to_owned),
+                ..ServerArgs::default()
+            };
+            let Profile { url, token } = chosen(&server, &Environment::of(variables), Some(&path)).unwrap();
+            (url.unwrap(), token.map(|token| token.expose_secret().to_owned()))
+        };
+        let with = |url: &str, token: &str| (url.to_owned(), Some(token.to_owned()));
+        let variables = [("TAO_SLURM_URL", "http://env"), ("TAO_SLURM_TOKEN", "tsl_env")];
+        assert_eq!(found(None, None, &[]), with("http://a/", "tsl_a"));
+        assert_eq!(found(None, None, &variables), with("http://env", "tsl_env"));
+        assert_eq!(found(Some("http://arg"), None, &variables), with("http://arg", "tsl_env"));
+        assert_eq!(found(None, Some("b"), &variables), with("http://b", "tsl_b"));
+        assert_eq!(found(None, None, &[("TAO_SLURM_PROFILE", "b")]), with("http://b", "tsl_b"));
+        assert_eq!(found(Some("http://a"), None, &[]), with("http://a", "tsl_a"));
+        for (url, profile, variables) in [
+            (Some("http://other"), None, &[][..]),
+            (Some("http://other"), Some("b"), &[]),
+            (None, None, &variables[..1]),
+        ] {
+            assert_eq!(found(url, profile, variables).1, None, "{url:?} {profile:?}");
+        }
     }
 }

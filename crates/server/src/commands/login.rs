@@ -17,6 +17,7 @@ use crate::{
         Client, is_loopback, on_one_line,
         profiles::{self, DEFAULT_PROFILE, Profile},
     },
+    config::Environment,
 };
 
 #[derive(Deserialize)]
@@ -26,7 +27,7 @@ struct Caller {
 }
 
 pub(super) fn run(args: &LoginArgs) -> anyhow::Result<ExitCode> {
-    let path = profiles::path()
+    let path = profiles::path(&Environment::of_process())
         .context("neither HOME nor XDG_CONFIG_HOME is set, so there is no place for a profile")?;
     let name = args.profile.as_deref().unwrap_or(DEFAULT_PROFILE);
     let url = args.url.as_deref().unwrap_or(DEFAULT_URL).trim_end_matches('/');
@@ -42,7 +43,7 @@ pub(super) fn run(args: &LoginArgs) -> anyhow::Result<ExitCode> {
     // A wrong token or address is not stored.
     let client = Client::of(url, token.clone());
     let Caller { owner, scopes } = client.get("/me")?.document()?;
-    profiles::write(&path, name, &Profile { url: client.url().to_owned(), token })?;
+    profiles::write(&path, name, &Profile { url: Some(client.url().to_owned()), token })?;
     let owner = on_one_line(&format!("{owner} ({})", scopes.join(", ")));
     Output::new().line(&format!("Logged in at {url} as {owner}. Profile {name} in {}.", path.display()))?;
     Ok(ExitCode::SUCCESS)
