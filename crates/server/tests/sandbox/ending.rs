@@ -229,7 +229,7 @@ fn the_command_line_shows_status_logs_and_exit_codes() {
     assert!(String::from_utf8_lossy(&logs.stdout).contains("out\n"));
     let failed = service.submit(&command("exit 7"));
     assert_eq!(service.run(&["status", &failed, "--watch"]).status.code(), Some(1));
-    let list = service.run(&["list"]);
+    let list = service.run(&["list", "-o", "name"]);
     let list = String::from_utf8_lossy(&list.stdout);
     assert!(list.contains(&done) && list.contains(&failed), "{list}");
 

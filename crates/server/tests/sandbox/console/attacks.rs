@@ -171,6 +171,15 @@ fn a_page_of_another_origin_cannot_act_for_a_visitor() {
 }
 
 /// Without this, a browser that says nothing would make every other test succeed.
+/// The numbers of the stored scripts that run in a frame, each of which has so many milliseconds.
+fn scripts_that_run(browser: &Browser, patience: u32) -> Vec<usize> {
+    for part in payloads::all().chunks(40) {
+        browser.run(&format!("await trials({}, {patience})", json!(part)));
+    }
+    let number = |text: &String| text.split_once("a stored script ran: ")?.1.trim_matches('"').parse().ok();
+    browser.complaints().iter().filter_map(number).collect()
+}
+
 #[test]
 fn the_browser_tells_of_what_the_tests_look_for() {
     let service = service();
@@ -196,13 +205,14 @@ fn the_browser_tells_of_what_the_tests_look_for() {
     browser.watch(ODD, true);
     browser.open("/ui/jobs");
     assert_eq!(browser.run("return oddities()"), json!([]));
-    for part in payloads::all().chunks(40) {
-        browser.run(&format!("await trials({})", json!(part)));
+    let mut numbers = BTreeSet::new();
+    // On a busy machine a frame takes longer.
+    for patience in [200, 1000, 5000] {
+        if numbers.len() < 100 {
+            numbers.extend(scripts_that_run(&browser, patience));
+        }
     }
-    let (complaints, ran) = (browser.complaints(), "a stored script ran: ");
-    let numbers = complaints.iter().filter_map(|text| text.split_once(ran)?.1.trim_matches('"').parse().ok());
-    let numbers: BTreeSet<usize> = numbers.collect();
-    assert!(numbers.len() >= 100, "only {numbers:?} of the stored scripts run: {complaints:?}");
+    assert!(numbers.len() >= 100, "only {numbers:?} of the stored scripts run");
     browser.run(
         "document.getElementById('live').innerHTML += '<b>bold</b><p onclick=x><a href=//evil.example>'",
     );

@@ -36,11 +36,11 @@
     return found;
   };
   // Puts each text into frames as it is, as the value of an attribute, and into a title: those that run call `alert` there.
-  window.trials = async (texts) => {
+  window.trials = async (texts, patience) => {
     const around = [(text) => text, (text) => `<input value="${text}">`, (text) => `<title>${text}</title>`];
     for (const text of texts) {
       const frames = around.map((whole) => Object.assign(document.createElement("iframe"), { srcdoc: whole(text) }));
-      const loaded = frames.map((frame) => new Promise((done) => { frame.onload = done; setTimeout(done, 200); }));
+      const loaded = frames.map((frame) => new Promise((done) => { frame.onload = done; setTimeout(done, patience); }));
       document.body.append(...frames);
       await Promise.all(loaded);
       await new Promise((done) => setTimeout(done));
