@@ -40,8 +40,11 @@ fn install(place: &Path) -> PathBuf {
     let base = format!("{TOOLS}/bin/python3");
     run(Command::new(base).args(["-m", "venv", "--without-pip"]).arg(&environment));
     let python = environment.join("bin/python");
-    let mut pip = Command::new(format!("{TOOLS}/bin/pip"));
-    pip.arg("--python").arg(&python).args(["install", "--disable-pip-version-check"]).args(offline);
+    let mut pip = Command::new(format!("{TOOLS}/bin/python3"));
+    pip.args(["-m", "pip", "--python"])
+        .arg(&python)
+        .args(["install", "--disable-pip-version-check"])
+        .args(offline);
     run(pip.arg(&wheels).arg(&wheel));
     let mut uv = Command::new(format!("{TOOLS}/bin/uv"));
     uv.args(["pip", "install", "--no-cache", "--offline"]).args(offline).arg(&wheels);
