@@ -12,7 +12,7 @@ pub(crate) enum ClusterCommand {
     /// List the clusters: their state, login hosts and jobs
     List(ServerArgs),
     /// List the partitions of a cluster: their limits, GPUs and the states of their nodes
-    Partitions(PartitionsArgs),
+    Partitions(OfClusterArgs),
     /// Store a cluster in the service's database; needs the scope admin
     ///
     /// Example: tao-slurm cluster add dgx-2 --host login1.example.org --user svc-tao --ssh-key dgx --host-keys keys.txt
@@ -20,7 +20,7 @@ pub(crate) enum ClusterCommand {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct PartitionsArgs {
+pub(crate) struct OfClusterArgs {
     /// Name of the cluster [default: the service's default cluster]
     pub(crate) cluster: Option<ClusterName>,
     #[command(flatten)]
@@ -55,14 +55,6 @@ pub(crate) struct ClusterAddArgs {
     /// JSON or YAML file with further settings; `-` reads standard input
     #[arg(long, short)]
     pub(crate) file: Option<PathBuf>,
-    #[command(flatten)]
-    pub(crate) server: ServerArgs,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct PreflightArgs {
-    /// Name of the cluster [default: the service's default cluster]
-    pub(crate) cluster: Option<ClusterName>,
     #[command(flatten)]
     pub(crate) server: ServerArgs,
 }

@@ -17,7 +17,7 @@ mod service;
 mod tests;
 mod written;
 
-pub(crate) use clusters::{ClusterAddArgs, ClusterCommand, PartitionsArgs, PreflightArgs, UsageArgs};
+pub(crate) use clusters::{ClusterAddArgs, ClusterCommand, OfClusterArgs, UsageArgs};
 pub(crate) use connection::{DEFAULT_URL, Format, JobArgs, JobRef, JobsArgs, ServerArgs};
 pub(crate) use import::{ImportCommand, NemoEvaluatorArgs};
 pub(crate) use jobs::{
@@ -150,7 +150,7 @@ pub(crate) enum Command {
     /// Show jobs, waiting times and GPU hours of the last days, by owner, cluster, label and others
     Usage(UsageArgs),
     /// Check that a cluster can run jobs, and show how to fix what fails
-    Preflight(PreflightArgs),
+    Preflight(OfClusterArgs),
     /// Check that the service is ready: exit code 0 if it is, for health checks of containers
     Ready(ServerArgs),
     /// Print a script that completes commands in a shell

@@ -37,18 +37,25 @@ pub(super) fn each(
     if let [job] = args.jobs.as_slice() {
         return with(job);
     }
-    let mut worst = 0;
+    let mut codes = Vec::new();
     for job in &args.jobs {
-        let code = match with(job) {
-            Ok(code) => u8::from(code != ExitCode::SUCCESS),
+        codes.push(match with(job) {
+            Ok(code) if code == ExitCode::SUCCESS => 0,
+            Ok(code) if code == ExitCode::from(2) => 2,
+            Ok(_) => 1,
             Err(error) => {
                 note(&format!("{job}: {error:#}"));
                 error.downcast_ref::<ClientError>().map_or(1, ClientError::exit_code)
             }
-        };
-        worst = code.max(worst);
+        });
     }
-    Ok(ExitCode::from(worst))
+    Ok(ExitCode::from(worst(&codes)))
+}
+
+/// The exit code for several jobs: a request that failed counts most, and a failed job more than a canceled one.
+pub(super) fn worst(codes: &[u8]) -> u8 {
+    let most = codes.iter().copied().max().unwrap_or(0);
+    if most == 2 && codes.contains(&1) { 1 } else { most }
 }
 
 pub(super) fn cancel(args: &CancelArgs) -> anyhow::Result<ExitCode> {
@@ -85,4 +92,17 @@ pub(super) fn delete(args: &DeleteArgs) -> anyhow::Result<ExitCode> {
         }
         Ok(ExitCode::SUCCESS)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_job_counts_more_than_a_canceled_one_and_a_failed_request_most() {
+        assert_eq!(worst(&[0, 2, 1]), 1);
+        assert_eq!(worst(&[0, 2]), 2);
+        assert_eq!(worst(&[4, 1, 2]), 4);
+        assert_eq!(worst(&[0, 0]), 0);
+    }
 }

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::{output::Output, request_file};
 use crate::{
-    cli::{ClusterAddArgs, ClusterCommand, PartitionsArgs, PreflightArgs, ServerArgs},
+    cli::{ClusterAddArgs, ClusterCommand, OfClusterArgs, ServerArgs},
     client::{Client, on_one_line, table},
 };
 
@@ -103,7 +103,7 @@ struct Partition {
     gpu_types: Vec<String>,
 }
 
-fn partitions(args: &PartitionsArgs) -> anyhow::Result<ExitCode> {
+fn partitions(args: &OfClusterArgs) -> anyhow::Result<ExitCode> {
     let client = Client::new(&args.server)?;
     let name = named(&client, args.cluster.as_ref())?;
     let answer = client.get(&format!("/clusters/{name}/partitions"))?;
@@ -179,7 +179,7 @@ struct Check {
     fix: Option<String>,
 }
 
-pub(super) fn preflight(args: &PreflightArgs) -> anyhow::Result<ExitCode> {
+pub(super) fn preflight(args: &OfClusterArgs) -> anyhow::Result<ExitCode> {
     let client = Client::new(&args.server)?;
     let name = named(&client, args.cluster.as_ref())?;
     let answer = client.post(&format!("/clusters/{name}/preflight"), b"")?;

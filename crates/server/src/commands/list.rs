@@ -133,55 +133,43 @@ fn short(jobs: &[Job], now: DateTime<Utc>) -> String {
         ids.windows(2).all(|pair| pair[0] != pair[1])
     };
     let length = if is_enough(jobs) { SHORT_ID } else { usize::MAX };
-    let row = |job: &Job| {
-        [
-            job.id.get(..length).unwrap_or(&job.id).to_owned(),
-            job.name.clone().unwrap_or_default(),
-            job.status.clone(),
-            age(&job.created_on, now),
-            job.gpus.to_string(),
-            job.owner.clone(),
-            job.cluster.clone(),
-            job.progress.text().unwrap_or_default(),
-        ]
-    };
-    table(["ID", "NAME", "STATUS", "AGE", "GPUS", "OWNER", "CLUSTER", "PROGRESS"], jobs.iter().map(row))
+    table(COLUMNS, jobs.iter().map(|job| cells(job, job.id.get(..length).unwrap_or(&job.id), now)))
+}
+
+const COLUMNS: [&str; 8] = ["ID", "NAME", "STATUS", "AGE", "GPUS", "OWNER", "CLUSTER", "PROGRESS"];
+
+/// What both tables have of a job.
+fn cells(job: &Job, id: &str, now: DateTime<Utc>) -> [String; 8] {
+    [
+        id.to_owned(),
+        job.name.clone().unwrap_or_default(),
+        job.status.clone(),
+        age(&job.created_on, now),
+        job.gpus.to_string(),
+        job.owner.clone(),
+        job.cluster.clone(),
+        job.progress.text().unwrap_or_default(),
+    ]
 }
 
 fn wide(jobs: &[Job], now: DateTime<Utc>) -> String {
     let row = |job: &Job| {
-        [
-            job.id.clone(),
-            job.name.clone().unwrap_or_default(),
-            job.status.clone(),
-            age(&job.created_on, now),
-            job.gpus.to_string(),
-            job.owner.clone(),
-            job.cluster.clone(),
-            job.progress.text().unwrap_or_default(),
+        let more = [
             job.partition.clone().unwrap_or_default(),
             job.slurm_job_id.clone().unwrap_or_default(),
             job.nodes.join(","),
             seconds(&job.created_on),
             job.message.clone(),
-        ]
+        ];
+        joined(cells(job, &job.id, now), more)
     };
-    let headers = [
-        "ID",
-        "NAME",
-        "STATUS",
-        "AGE",
-        "GPUS",
-        "OWNER",
-        "CLUSTER",
-        "PROGRESS",
-        "PARTITION",
-        "SLURM JOB",
-        "NODES",
-        "CREATED",
-        "MESSAGE",
-    ];
+    let headers = joined(COLUMNS, ["PARTITION", "SLURM JOB", "NODES", "CREATED", "MESSAGE"]);
     table(headers, jobs.iter().map(row))
+}
+
+fn joined<T: Default>(first: [T; 8], more: [T; 5]) -> [T; 13] {
+    let mut all = first.into_iter().chain(more);
+    std::array::from_fn(|_| all.next().unwrap_or_default())
 }
 
 #[cfg(test)]

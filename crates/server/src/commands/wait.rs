@@ -8,7 +8,7 @@ use std::{
 use domain::JobId;
 
 use super::{
-    chosen, failed, follow, interrupt,
+    change, chosen, failed, follow, interrupt,
     output::{Output, note},
 };
 use crate::{
@@ -36,7 +36,7 @@ pub(super) fn run(args: &WaitArgs) -> anyhow::Result<ExitCode> {
         };
         codes.push(code);
     }
-    Ok(ExitCode::from(worst(&codes)))
+    Ok(ExitCode::from(change::worst(&codes)))
 }
 
 /// Prints how the job ended; none if the time is over before.
@@ -56,21 +56,4 @@ fn one(client: &Client, id: JobId, args: &WaitArgs, end: Option<Instant>) -> any
         }
         Ok(code)
     })
-}
-
-/// A failed job counts more than a canceled one.
-fn worst(codes: &[u8]) -> u8 {
-    if codes.contains(&1) { 1 } else { codes.iter().copied().max().unwrap_or(0) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_failed_job_counts_more_than_a_canceled_one() {
-        assert_eq!(worst(&[0, 2, 1]), 1);
-        assert_eq!(worst(&[0, 2]), 2);
-        assert_eq!(worst(&[0, 0]), 0);
-    }
 }
