@@ -299,4 +299,19 @@ mod tests {
             "{text}"
         );
     }
+
+    #[test]
+    fn without_a_connection_the_service_has_not_got_the_request() {
+        use ureq::{Error, Timeout};
+        let refused = io::Error::from(io::ErrorKind::ConnectionRefused);
+        let reset = io::Error::from(io::ErrorKind::ConnectionReset);
+        let before = [
+            Error::HostNotFound,
+            Error::ConnectionFailed,
+            Error::Timeout(Timeout::Connect),
+            Error::Io(refused),
+        ];
+        let after = [Error::Timeout(Timeout::Global), Error::Io(reset)];
+        assert!(before.iter().all(has_no_connection) && !after.iter().any(has_no_connection));
+    }
 }
