@@ -50,6 +50,7 @@ def test_an_asynchronous_submission_is_repeated_too() -> None:
     assert asyncio.run(submit()) == ID and len(keys(service)) == 1
 
 
+@pytest.mark.usefixtures("clock")
 def test_the_patience_bounds_how_long_a_request_is_repeated() -> None:
     service = Service(httpx.ConnectError("refused"))
     with pytest.raises(Unreachable) as raised:
@@ -66,6 +67,7 @@ def test_without_patience_a_request_is_sent_once() -> None:
     assert len(service.requests) == 1
 
 
+@pytest.mark.usefixtures("clock")
 def test_the_last_problem_is_raised_when_the_patience_is_over() -> None:
     service = Service(problem("database_unavailable", 503, "the database restarts"))
     with pytest.raises(DatabaseUnavailable, match="the database restarts") as raised:

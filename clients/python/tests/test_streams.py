@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from functools import partial
 from typing import Any
 
 import httpx
 import pytest
 from fake import ID, Service, event, problem, stream
 from tao_slurm import BadAnswer, Unreachable
-from tao_slurm._retry import Tries
 from tao_slurm._sse import LONGEST, Parser, ServerEvent
 from tao_slurm.problems import JobNotFound
 
@@ -82,25 +80,21 @@ def test_a_stream_that_had_ended_is_a_204() -> None:
     assert [event.seq for event in service.client().job(ID).events(follow=True)] == [1]
 
 
-def test_a_stream_gives_up_when_nothing_arrives_for_as_long_as_the_patience() -> None:
+def test_a_stream_gives_up_when_nothing_arrives_for_as_long_as_the_patience(clock: list[float]) -> None:
     for service in (Service(httpx.ConnectError("refused")), Service(lambda _: stream())):
+        began = clock[0]
         with pytest.raises(Unreachable):
-            list(service.client(patience=0.02).job(ID).events(follow=True))
+            list(service.client(patience=2).job(ID).events(follow=True))
         assert len(service.requests) > 1
+        # Pauses at most double, so more than a third of the patience has passed when the next one is too long.
+        assert 0.6 < clock[0] - began < 2
 
 
-def test_each_progress_of_a_stream_begins_its_patience_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = [0.0]
-
-    def wait(seconds: float) -> None:
-        now[0] += seconds
-
-    monkeypatch.setattr("tao_slurm._sync.streams.time.sleep", wait)
-    monkeypatch.setattr("tao_slurm._sync.streams.Tries", partial(Tries, clock=lambda: now[0]))
+def test_each_progress_of_a_stream_begins_its_patience_anew(clock: list[float]) -> None:
     broken = [stream(*happened(seq), error=CUT) for seq in range(1, 30)]
     service = Service(*broken, stream(*happened(30), END))
     assert len(list(service.client(patience=0.01).job(ID).events(follow=True))) == 30
-    assert now[0] > 0.01
+    assert clock[0] > 0.01
 
 
 def test_a_refusal_ends_a_stream() -> None:

@@ -46,10 +46,9 @@ use state::App;
 pub fn router(state: ApiState) -> Router {
     let app = App::new(state);
     metrics::show(&app.limits);
-    let (routes, document) = routes().split_for_parts();
     // The page's files and the document are constant, and take no memory of their own.
-    let routes = routes.layer(from_fn_with_state(app.clone(), layers::buffered));
-    let routes = openapi::serve::add(routes, &openapi::document(&document))
+    let routes = Router::from(routes()).layer(from_fn_with_state(app.clone(), layers::buffered));
+    let routes = openapi::serve::add(routes)
         .fallback(problem::not_found)
         .method_not_allowed_fallback(problem::method_not_allowed);
     layers::around(routes, &app).with_state(app)

@@ -1,6 +1,7 @@
 //! Tests of the whole console against an API that a test makes up.
 
 mod answers;
+mod cloning;
 mod fake_api;
 mod forgery;
 mod frame;

@@ -31,7 +31,7 @@ pub use cluster::{
         SubmitSettings,
     },
     preflight,
-    resources::Resources,
+    resources::{Resources, counted},
     rpc_budget::{RpcBudget, RpcTokens, Urgency},
     target::{Cluster, ClusterIdentity, ClusterName, InvalidClusterName, base_of},
 };

@@ -76,6 +76,7 @@ struct State {
     faults: VecDeque<Fault>,
     refusal: Option<Failure>,
     missing: HashSet<String>,
+    away: bool,
     /// How many nodes have failed for good.
     broken_nodes: u32,
     commands: usize,
@@ -97,6 +98,15 @@ impl FakeCluster {
     /// Something goes wrong with the next command, or with the one after those already planned.
     pub fn plan_fault(&self, fault: Fault) {
         self.state().faults.push_back(fault);
+    }
+
+    /// From now on it is known without a command that none would be sent; or no longer.
+    pub fn set_away(&self, away: bool) {
+        self.state().away = away;
+    }
+
+    pub fn is_away(&self) -> bool {
+        self.state().away
     }
 
     /// sbatch refuses from now on, or accepts again.

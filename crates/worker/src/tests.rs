@@ -41,6 +41,10 @@ impl ClusterLink for FakeLink {
             Unanswered::Lost => LinkError::Lost { why: "no trailer".to_owned() },
         })
     }
+
+    fn out_of_reach(&self) -> Option<LinkError> {
+        self.0.is_away().then(|| LinkError::NotSent { why: "no route to host".to_owned() })
+    }
 }
 
 /// A worker whose every step is taken by the test.

@@ -61,6 +61,7 @@ variable() { printf '%s\n' "$variables" | awk -F '\t' -v name="$1" '$1 == name {
 
 epochs=$(setting train.num_epochs 3)
 epoch_seconds=$(setting sandbox.epoch_seconds 0.3)
+held_at=$(setting sandbox.held_at_epoch 0)
 fail=$(setting sandbox.fail none)
 fail_at=$(setting sandbox.fail_at_epoch 1)
 fail_attempts=$(setting sandbox.fail_attempts 0)
@@ -182,6 +183,7 @@ train_epoch() {
   status RUNNING INFO "Training loop in progress" "\"epoch\": $epoch, \"max_epoch\": $epochs, \
 \"eta\": \"${left}s\", \"time_per_epoch\": \"${epoch_seconds}s\", \
 \"kpi\": {\"loss\": $loss, \"accuracy\": $accuracy}"
+  [ "$epoch" -ne "$held_at" ] || until [ -e "$results/go" ]; do sleep 0.2; done
   [ "$epoch" -ne "$fail_at" ] || wait_to_be_stopped
 }
 

@@ -25,7 +25,7 @@ sandbox_up() {
   release_keep
   instance_is_running || instance_claim
   users_make
-  lustre_up
+  disks_up
   paths_make
   environments_copy
   network_up
@@ -139,7 +139,7 @@ sandbox_down() {
   stop_all slurmctld postgres
   stop_all slurmdbd
   stop_all mariadbd munged
-  lustre_down
+  disks_down
   if instance_load; then network_down; fi
   say 'down'
 }

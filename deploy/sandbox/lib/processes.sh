@@ -134,7 +134,7 @@ inside() {
 at_view() {
   # shellcheck disable=SC2016 # expanded by the inner shell
   unshare --mount --propagation slave -- \
-    bash -c 'mount --bind "$0" "$1" && shift && exec "$@"' "$SANDBOX_DIR" "$VIEW" "$@"
+    bash -c 'mount --rbind "$0" "$1" && shift && exec "$@"' "$SANDBOX_DIR" "$VIEW" "$@"
 }
 
 # Pids from before a reboot are invalid.

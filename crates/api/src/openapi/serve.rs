@@ -1,6 +1,9 @@
 //! `/`, `/openapi.json` and `/docs`: where to find everything, the OpenAPI document, and Swagger UI.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{
+    borrow::Cow,
+    sync::{Arc, LazyLock},
+};
 
 use axum::{
     Json, Router,
@@ -20,10 +23,12 @@ const PAGE: &str = "/docs/";
 /// The page's title as published, and ours.
 const TITLES: [&str; 2] = ["<title>Swagger UI</title>", "<title>tao-slurm API</title>"];
 
-/// Adds the paths. The document is constant, so it is rendered once.
-pub(crate) fn add(routes: Router<App>, document: &Value) -> Router<App> {
-    let text = Bytes::from(document.to_string());
-    let answer = move || async move { ([(header::CONTENT_TYPE, "application/json")], text) };
+/// The document is constant, so it is rendered once, for the first caller: a service starts sooner without it.
+static TEXT: LazyLock<Bytes> = LazyLock::new(|| crate::openapi().to_string().into());
+
+/// Adds the paths.
+pub(crate) fn add(routes: Router<App>) -> Router<App> {
+    let answer = async || ([(header::CONTENT_TYPE, "application/json")], TEXT.clone());
     let page = Arc::new(Config::from(DOCUMENT).persist_authorization(true));
     let file = move |path: Option<Path<String>>| async move {
         file(path.as_ref().map_or("index.html", |Path(path)| path), page)

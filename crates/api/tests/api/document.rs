@@ -5,9 +5,16 @@ use serde_json::Value;
 
 use crate::support::TestApi;
 
+const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../openapi/openapi.json");
+
+/// The committed document, which takes less time to read than to build. A test below compares both.
+pub(crate) fn committed() -> Value {
+    serde_json::from_slice(&std::fs::read(FILE).unwrap()).unwrap()
+}
+
 /// Every operation of the document: method, path and the operation itself.
 pub(crate) fn operations() -> Vec<(String, String, Value)> {
-    let document = api::openapi();
+    let document = committed();
     let paths = document["paths"].as_object().unwrap().clone();
     let flat = paths.into_iter().flat_map(|(path, item)| {
         let item = item.as_object().unwrap().clone();
@@ -22,8 +29,7 @@ pub(crate) fn is_secured(operation: &Value) -> bool {
 
 #[test]
 fn the_committed_document_is_what_the_code_says() {
-    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../openapi/openapi.json");
-    let committed = std::fs::read_to_string(file).unwrap_or_default();
+    let committed = std::fs::read_to_string(FILE).unwrap_or_default();
     let now = serde_json::to_string_pretty(&api::openapi()).unwrap() + "\n";
     assert!(
         committed == now,
@@ -73,7 +79,7 @@ fn every_operation_is_described_in_full() {
 
 #[test]
 fn every_reference_leads_somewhere() {
-    let document = api::openapi();
+    let document = committed();
     let text = document.to_string();
     for reference in text.split("\"$ref\":\"#").skip(1).map(|rest| rest.split('"').next().unwrap()) {
         assert!(document.pointer(reference).is_some(), "{reference} leads nowhere");
@@ -122,7 +128,7 @@ fn nothing_is_in_a_form_that_a_generator_does_not_read() {
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
         }
     }
-    let document = api::openapi();
+    let document = committed();
     let mut found = Vec::new();
     look(&document, &mut found);
     assert!(found.is_empty(), "{found:#?}");
@@ -133,7 +139,7 @@ fn nothing_is_in_a_form_that_a_generator_does_not_read() {
 
 #[test]
 fn the_document_begins_with_what_is_used_most() {
-    let document = api::openapi();
+    let document = committed();
     let schemes = document["components"]["securitySchemes"].as_object().unwrap();
     assert_eq!(schemes.keys().next().unwrap(), "bearer");
     for (path, expected) in [("/jobs", "201"), ("/jobs/{id}/cancel", "202")] {
@@ -146,7 +152,7 @@ fn the_document_begins_with_what_is_used_most() {
 /// A field that nobody reads would be lost without a word, and one that is only ever sent is in no answer.
 #[test]
 fn what_is_sent_has_no_field_but_those_named_and_what_is_secret_never_comes_back() {
-    let document = api::openapi();
+    let document = committed();
     let (mut sent, mut answered) = (Vec::new(), Vec::new());
     for (_, _, operation) in operations() {
         objects_of(&document, &operation["requestBody"]["content"], &mut BTreeSet::new(), &mut sent);
@@ -179,5 +185,5 @@ fn what_is_sent_has_no_field_but_those_named_and_what_is_secret_never_comes_back
 async fn the_served_document_is_the_one_that_is_committed() {
     let answer = TestApi::offline(AuthMode::Tokens).get("/openapi.json").await;
     assert_eq!(answer.header("content-type"), "application/json");
-    assert_eq!(answer.json(), api::openapi());
+    assert_eq!(answer.json(), committed());
 }

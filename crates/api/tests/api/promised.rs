@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use serde_json::Value;
 
-use crate::document::operations;
+use crate::document::{committed, operations};
 
 static OPERATIONS: LazyLock<Vec<(String, String, Value)>> = LazyLock::new(operations);
 
@@ -55,7 +55,7 @@ pub(crate) fn has_problem(method: &Method, path: &str, status: StatusCode, probl
 /// Fails when the data of a streamed event fits none of the schemas of events, or several.
 #[track_caller]
 pub(crate) fn is_one_event(data: &Value) {
-    static DOCUMENT: LazyLock<Value> = LazyLock::new(api::openapi);
+    static DOCUMENT: LazyLock<Value> = LazyLock::new(committed);
     let schemas = &DOCUMENT["components"]["schemas"];
     let lists = ["StreamedEvent", "LogEvent"].map(|name| schemas[name]["oneOf"].as_array().unwrap());
     let variants = lists.into_iter().flatten().map(|variant| variant["$ref"].as_str().unwrap());

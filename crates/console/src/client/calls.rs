@@ -1,30 +1,16 @@
 //! The calls of the API that pages use.
 
-#[cfg(test)]
-use crate::model::{JobDetails, JobSummary};
+use loopback::{Document, calls};
 use serde::de::IgnoredAny;
+use serde_json::Value;
 
-use super::send::{Call, Document};
 use crate::model::{
     AttemptList, Caller, Cluster, ClusterList, Diagnosis, EventList, Job, JobList, JobStatus, LogSearch,
     Metrics, NewToken, PartitionList, Pipeline, PipelineList, Preflight, ResultValue, Stats, TaskList,
     Timeline, TokenList, Usage, Validation, Webhook,
 };
-
-/// Declares calls. `is` names the structures of an answer that is read in several parts.
-macro_rules! calls {
-    ($($name:ident: $answer:ty $(, is $($part:ty),+)? = $method:ident $path:literal;)+) => {
-        $(pub(crate) static $name: Call<$answer> = Call::new(axum::http::Method::$method, $path);)+
-
-        /// Each call, with the fields that pages read in its answer.
-        #[cfg(test)]
-        pub(super) fn all() -> Vec<(axum::http::Method, &'static str, Vec<String>)> {
-            vec![$((axum::http::Method::$method, $path, calls!(@fields $answer $(, $($part),+)?))),+]
-        }
-    };
-    (@fields $answer:ty) => { super::document_tests::fields::<$answer>() };
-    (@fields $answer:ty, $($part:ty),+) => { [$(super::document_tests::fields::<$part>()),+].concat() };
-}
+#[cfg(test)]
+use crate::model::{JobDetails, JobSummary};
 
 calls! {
     ME: Caller = GET "/me";
@@ -35,6 +21,7 @@ calls! {
     CREATE_JOB: CreatedJob = POST "/jobs";
     VALIDATE_JOB: Validation = POST "/jobs/validate";
     GET_JOB: Job, is JobSummary, JobDetails = GET "/jobs/{id}";
+    GET_JOB_AS_IT_IS: Value, is () = GET "/jobs/{id}";
     DELETE_JOB: IgnoredAny = DELETE "/jobs/{id}";
     JOB_DIAGNOSIS: Diagnosis = GET "/jobs/{id}/diagnosis";
     JOB_EVENTS: EventList = GET "/jobs/{id}/events";

@@ -3,7 +3,6 @@
 use std::ops::Deref;
 
 use axum::http::StatusCode;
-use serde::Deserialize;
 
 use crate::model::Text;
 
@@ -15,13 +14,12 @@ pub(crate) struct Failure {
 }
 
 /// The fields of a problem document that pages read.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone)]
 pub(crate) struct Problem {
     pub(crate) title: Text,
     pub(crate) detail: Text,
     code: Text,
     pub(crate) request_id: Option<Text>,
-    #[serde(default)]
     pub(crate) errors: Vec<Fault>,
 }
 
@@ -34,7 +32,7 @@ impl Deref for Failure {
 }
 
 /// A fault in one field of a request.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone)]
 pub(crate) struct Fault {
     pub(crate) pointer: Option<Text>,
     pub(crate) parameter: Option<Text>,
@@ -54,22 +52,50 @@ impl Failure {
         Self::new(StatusCode::NOT_FOUND, "Not found", detail)
     }
 
-    /// The API's answer cannot be read.
-    pub(super) fn unreadable() -> Self {
-        let detail = "The page could not read the API's answer. The log of the service has the reason.";
-        Self::new(StatusCode::BAD_GATEWAY, "Unreadable answer", detail)
-    }
-
-    /// Reads an answer that is no success.
-    pub(super) fn of_answer(status: StatusCode, body: &[u8]) -> Self {
-        match serde_json::from_slice(body) {
-            Ok(problem) => Self { status, problem: Box::new(problem) },
-            Err(_) => Self::new(status, "The API refused the request", format!("It answered with {status}.")),
-        }
-    }
-
     /// Whether the problem has this code.
     pub(crate) fn is(&self, code: &str) -> bool {
         self.code.raw() == code
+    }
+}
+
+impl From<loopback::Failure> for Failure {
+    fn from(failure: loopback::Failure) -> Self {
+        let unreadable = StatusCode::BAD_GATEWAY;
+        match failure {
+            loopback::Failure::Refused(status, Some(problem)) => {
+                Self { status, problem: Box::new((*problem).into()) }
+            }
+            loopback::Failure::Refused(status, None) => {
+                Self::new(status, "The API refused the request", format!("It answered with {status}."))
+            }
+            loopback::Failure::NoAddress => Self::no_page(),
+            loopback::Failure::TooLarge(most) => {
+                let detail = format!("It has more than {} MiB. Read it by the API.", most / 1024 / 1024);
+                Self::new(unreadable, "Too much for a page", detail)
+            }
+            loopback::Failure::Unreadable => {
+                let detail =
+                    "The page could not read the API's answer. The log of the service has the reason.";
+                Self::new(unreadable, "Unreadable answer", detail)
+            }
+        }
+    }
+}
+
+impl From<loopback::Problem> for Problem {
+    fn from(problem: loopback::Problem) -> Self {
+        let loopback::Problem { title, detail, code, request_id, errors } = problem;
+        let errors = errors.into_iter().map(|fault| Fault {
+            pointer: fault.pointer.map(Text::new),
+            parameter: fault.parameter.map(Text::new),
+            detail: Text::new(fault.detail),
+        });
+        Self {
+            title: Text::new(title),
+            detail: Text::new(detail),
+            code: Text::new(code),
+            request_id: request_id.map(Text::new),
+            errors: errors.collect(),
+        }
     }
 }

@@ -31,7 +31,7 @@ pub(crate) use partition::{Partition, PartitionList};
 pub(crate) use pipeline::{Need, Pipeline, PipelineCounts, PipelineJob, PipelineList};
 pub(crate) use stats::{Bucket, Figures, Stats};
 pub(crate) use task::{ResultValue, Task, TaskCounts, TaskList};
-pub(crate) use text::{Text, is_odd, push_visible, visible};
+pub(crate) use text::{Text, push_visible, visible};
 pub(crate) use usage::{Accounted, Gpu, Measured, Usage};
 pub(crate) use webhook::Webhook;
 

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use loopback::is_odd;
 use maud::{Markup, PreEscaped, Render, html};
 use serde::{Deserialize, Serialize};
 
@@ -57,22 +58,6 @@ impl fmt::Debug for Text {
 impl From<&str> for Text {
     fn from(text: &str) -> Self {
         Self::new(text)
-    }
-}
-
-/// Whether the character is invisible, or changes how others are shown.
-pub(crate) fn is_odd(letter: char) -> bool {
-    match letter {
-        '\n' | '\t' => false,
-        '\u{61c}'
-        | '\u{feff}'
-        | '\u{200b}'..='\u{200f}'
-        | '\u{2028}'..='\u{202e}'
-        | '\u{2060}'..='\u{206f}' => true,
-        // Marks between lines, and tags.
-        letter => {
-            matches!(letter, '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}') || letter.is_control()
-        }
     }
 }
 

@@ -48,3 +48,9 @@ impl Resources {
         })
     }
 }
+
+/// `1 node`, `2 nodes`.
+#[must_use]
+pub fn counted(number: u64, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}

@@ -141,6 +141,10 @@ fn begin_again_if_requeued(known: &Run, run: &mut Run, row: Option<&QueueRow>, s
     let reported =
         row.map(|row| (&row.state, row.start)).or(ended.map(|record| (&record.state, record.start)));
     let Some((state, start)) = reported else { return };
+    if *state == SlurmState::Completing {
+        // No run begins like this. If Slurm has requeued the one that ends, it shows the time of that as the start.
+        return;
+    }
     let came_and_went = row.is_some_and(|row| was_queued_again(known, row));
     if came_and_went || was_started_again(known, state, timestamp(start)) {
         run.begin_again();

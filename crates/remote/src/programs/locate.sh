@@ -105,7 +105,8 @@ check_bases() {
   done <"$tmp/distinct"
 }
 
-say "TIME $(date +%s)"
+printf -v now '%(%s)T' -1
+say "TIME $now"
 # First of all: a submission that has not begun now never will.
 walk "$fence" "$tmp/sends"
 sed 's/^/UNBEGUN /' "$tmp/lines" >"$tmp/framed" || lost

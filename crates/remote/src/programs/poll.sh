@@ -58,7 +58,8 @@ if [ "$(cat -- "$tmp/watched" "$tmp/arrays" "$tmp/known" | wc -l)" != $((count +
   give_up 'the list of jobs did not arrive whole'
 fi
 
-say "TIME $(date +%s)"
+printf -v now '%(%s)T' -1
+say "TIME $now"
 
 # A job's name may hold any character, even a newline. So rows begin with a random word, and the name ends at it. Free text
 # comes last, where a cut does no harm.

@@ -41,9 +41,13 @@ lost() {
   give_up "${tmp%/*}: No space left on device"
 }
 
+# Whether a list is there and empty.
+empty() { [ -f "$1" ] && [ ! -s "$1" ]; }
+
 # Prints a file of lines as part of the answer.
 say_file() {
   local count
+  if empty "$1"; then return; fi
   count=$(wc -l <"$1") || lost
   cat -- "$1"
   lines=$((lines + count))

@@ -1,7 +1,5 @@
 # shellcheck shell=bash
-# Searches and reads the state directories of many jobs.
-
-# One find for the directories of many jobs. It also reports those that it could not search completely.
+# One find searches the directories of many jobs, and reports those that it could not search completely.
 
 # Prefix of each command: removes links from the directories in "$@" and reports them on descriptor 3. Parent directories
 # may be links, but a job that replaced its own directory by a link could redirect the search.
@@ -39,6 +37,8 @@ searcher='
 # $1: file of lines "index TAB directory ...", $2: seconds, $3: a bash command that passes "$@" to find.
 search() {
   : >"$tmp/unsearched" || lost
+  : >"$tmp/found" || lost
+  if empty "$1"; then return; fi
   cut -f2 -- "$1" | tr '\n' '\0' \
     | timeout -k 5 "$2" bash -c "$keeper" keep xargs -0 -r bash -c "$no_links$3" find \
       >"$tmp/found" 2>"$tmp/found.err" 3>"$tmp/links"
@@ -163,6 +163,7 @@ walk_for() {
 # Prints the markers, and adds the indices of jobs with unreadable markers to $tmp/unread.
 # $1: file of lines "index TAB state directory".
 say_markers() {
+  if empty "$1"; then return; fi
   say_claims "$1"
   read_each "$1" exit started requeued warned limited self_canceled
   sed 's/^/MARK /' "$tmp/lines" >"$tmp/marks" || lost

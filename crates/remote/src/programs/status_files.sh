@@ -13,6 +13,7 @@ status_overlap=512
 say_status_files() {
   local index inode size start resumes restarted written from path want begin left=$4 place=0
   local -a told=() owner=() lengths=() got=()
+  if empty "$1"; then return; fi
   # A job chooses its directory names: a control character could forge a line of this list.
   search "$1" 25 \
     'exec find "$@" -maxdepth 3 ! -path "*[[:cntrl:]]*" -name status.json -type f -printf "%i\t%s\t%T@\t%p\n"'
@@ -68,6 +69,7 @@ say_status_files() {
         }
     }' pass=1 "$1" pass=2 "$2" pass=3 "$tmp/unsearched" pass=4 "$tmp/found" \
     | sort -t $'\t' -k1,1n -k2,2n | cut -f3- >"$tmp/changed" || lost
+  if empty "$tmp/changed"; then return; fi
   earlier_runs "$1"
   : >"$tmp/reads" || lost
   while IFS=$'\t' read -r index inode size start resumes restarted written from path; do

@@ -77,7 +77,7 @@ fn a_carriage_return_a_nul_and_bytes_that_are_no_text_do_not_move_the_offsets() 
 
 #[test]
 fn a_line_of_megabytes_is_cut_and_the_next_one_is_found() {
-    let site = Site::new();
+    let site = Site::patient();
     let long = format!("error {}\n", "x".repeat(3 << 20));
     site.write("logs/a/main.err", format!("{long}OSError: y\n"));
     let found = search(&site, failed(&site));
@@ -89,7 +89,7 @@ fn a_line_of_megabytes_is_cut_and_the_next_one_is_found() {
 /// The same message many times, then the cause, then many lines that follow.
 #[test]
 fn of_many_lines_the_first_of_each_kind_and_the_last_ones_are_kept() {
-    let site = Site::new();
+    let site = Site::patient();
     let mut log = String::new();
     for step in 0..20_000 {
         writeln!(log, "step {step}: error 0.{step}, read of /data/{step}/x.jpg failed").unwrap();
@@ -114,7 +114,7 @@ fn of_many_lines_the_first_of_each_kind_and_the_last_ones_are_kept() {
 #[test]
 fn of_a_huge_log_both_ends_are_searched() {
     use std::io::{Seek, SeekFrom, Write};
-    let site = Site::new();
+    let site = Site::patient();
     site.write("logs/a/main.err", "OSError: first\n");
     let mut file = std::fs::OpenOptions::new().write(true).open(site.file("logs/a/main.err")).unwrap();
     let end = 5 << 30_u64;

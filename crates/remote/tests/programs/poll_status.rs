@@ -291,7 +291,7 @@ fn a_file_of_an_impossible_time_costs_no_other_job_its_answer() {
 
 #[test]
 fn a_thousand_files_that_grow_are_all_read_at_once() {
-    let site = Site::new();
+    let site = Site::patient();
     let jobs: Vec<Watched> = (1..=1000).map(|id| watched(&site, id)).collect();
     let rows: Vec<String> = (1..=1000).map(|id| row(id, "RUNNING")).collect();
     site.write("queue", rows.concat());

@@ -77,7 +77,7 @@ fn inputs_that_hang_are_not_all_waited_for() {
 
 #[test]
 fn very_many_missing_inputs_are_all_named() {
-    let site = Site::new();
+    let site = Site::patient();
     let names: Vec<String> = (0..1000).map(|number| format!("none/{number}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     assert_eq!(one(&site, with(&site, "a", &names)), missing(&site, &names));

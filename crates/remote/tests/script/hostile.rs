@@ -1,6 +1,10 @@
 //! Whatever a caller writes, it is data: the shell that runs the script reads it as one word.
 
-use std::time::{Duration, Instant};
+use std::{
+    fs::OpenOptions,
+    thread,
+    time::{Duration, Instant},
+};
 
 use proptest::prelude::*;
 
@@ -49,4 +53,21 @@ fn markers_that_a_job_has_made_endless_are_no_markers() {
     let begun = Instant::now();
     assert_eq!(node.run(&node.script(&["bash", "-c", "exit 4"]), 42, 1).status.code(), Some(4));
     assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "who waits at a pipe is freed after a real time")]
+fn a_pipe_in_the_place_of_the_exit_record_does_not_hold_up_the_end() {
+    let node = Node::new();
+    let record = node.file("state/.exit.42");
+    let replace = "rm -f \"$1\"; mkfifo \"$1\"; exit 5";
+    let script = node.script(&["bash", "-c", replace, "x", record.to_str().unwrap()]);
+    // Frees a script that waits at the pipe, so that the test fails and does not hang.
+    let (begun, long) = (Instant::now(), Duration::from_mins(1));
+    thread::spawn(move || {
+        thread::sleep(long);
+        OpenOptions::new().read(true).write(true).open(record)
+    });
+    assert_eq!(node.run(&script, 42, 0).status.code(), Some(5));
+    assert!(begun.elapsed() < long, "it has waited until somebody opened the pipe");
 }

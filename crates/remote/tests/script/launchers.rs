@@ -4,7 +4,7 @@ use std::{fs, os::unix::fs::PermissionsExt, sync::Arc};
 
 use remote::{
     BatchScript, Kind,
-    launcher::{Launcher, Rendezvous, Site, Start, Torchrun},
+    launcher::{Bootstrap, Launcher, Ray, Rendezvous, Site, Start, Torchrun},
 };
 
 use crate::{
@@ -83,12 +83,16 @@ wait
 exit 1
 ";
 
+fn program(node: &Node, name: &str, text: &str) {
+    let path = node.file(&format!("bin/{name}"));
+    fs::write(&path, text).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
 #[test]
 fn the_first_process_of_a_launcher_to_fail_gives_the_code() {
     let node = Node::new();
-    let program = node.file("bin/torchrun");
-    fs::write(&program, TORCHRUN).unwrap();
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    program(&node, "torchrun", TORCHRUN);
     let text = "trap 'echo ended; exit 3' TERM; touch $SITE/rank.$RANK; \
                 until [ -e $SITE/rank.0 -a -e $SITE/rank.1 ]; do sleep 0.1; done; \
                 if [ $RANK = 1 ]; then exit 7; fi; while :; do sleep 0.1; done";
@@ -98,4 +102,56 @@ fn the_first_process_of_a_launcher_to_fail_gives_the_code() {
     let output = node.run(&script, 42, 0);
     assert_eq!(output.status.code(), Some(7), "{}", stderr(&output));
     assert_eq!(String::from_utf8_lossy(&output.stdout), "ended\n");
+}
+
+/// Ray on one node, which gives up as often as `$SITE/failures` has lines. The service's own wait for its nodes is python3's.
+const RAY: &str = r#"#!/bin/bash
+echo "$1" >>"$SITE/tries"
+if [ "$1" = --version ]; then
+  echo "ray, version 2.55.1"
+elif [ "$(grep -cv version "$SITE/tries")" -le "$(wc -l <"$SITE/failures")" ]; then
+  exit 1
+elif [ "$1" = start ]; then
+  for word; do case $word in --temp-dir=*) : >"${word#*=}/ray_current_cluster" ;; esac; done
+  touch "$SITE/started"
+  exec sleep 600
+else
+  touch "$SITE/started"
+  until [ "$1" = -- ]; do shift; done
+  # It says so if the command fails, but returns 0.
+  "${@:2}"
+fi
+"#;
+
+const PYTHON: &str = r#"#!/bin/bash
+if [ "$2" = "import grpc" ]; then exit 1; fi
+until [ -e "$SITE/started" ]; do sleep 0.1; done
+"#;
+
+/// The code of a job whose Ray gives up so often and whose command returns `code`, what was called, and how often the command ran.
+fn with_ray(bootstrap: Bootstrap, failures: usize, code: u8) -> (Option<i32>, usize, usize) {
+    let node = Node::new();
+    program(&node, "ray", RAY);
+    program(&node, "python3", PYTHON);
+    fs::write(node.file("failures"), "\n".repeat(failures)).unwrap();
+    fs::write(node.file("runs"), "").unwrap();
+    let mut script = table(&node, &[("main", Kind::Step, &format!("echo run >>$SITE/runs; exit {code}"))]);
+    script.components[0].launcher = Arc::new(Ray { bootstrap, args: vec![] });
+    // Ray's directory has the id in its name.
+    let job = std::process::id();
+    fs::write(node.file("told"), format!("JobId={job} JobName=job-1 JobState=RUNNING PreemptTime=None \n"))
+        .unwrap();
+    let mut command = node.command(&script, job, 0);
+    let code = command.env("SLURM_PROCID", "0").output().unwrap().status.code();
+    let tries = node.read("tries").lines().filter(|line| !line.contains("version")).count();
+    (code, tries, node.read("runs").lines().count())
+}
+
+#[test]
+fn ray_is_started_again_until_the_command_has_begun() {
+    for bootstrap in [Bootstrap::Steps, Bootstrap::SymmetricRun] {
+        assert_eq!(with_ray(bootstrap, 0, 0), (Some(0), 1, 1), "{bootstrap:?}");
+        assert_eq!(with_ray(bootstrap, 2, 7), (Some(7), 3, 1), "{bootstrap:?}");
+        assert_eq!(with_ray(bootstrap, 9, 0), (Some(1), 3, 0), "{bootstrap:?}");
+    }
 }

@@ -3,6 +3,7 @@
 mod pipeline;
 mod problem;
 pub(crate) mod profiles;
+mod resources;
 mod server_events;
 mod status;
 mod text;
@@ -11,6 +12,7 @@ use std::{io, time::Duration};
 
 pub(crate) use pipeline::{PipelineDocument, PipelineSummary};
 use problem::Problem;
+pub(crate) use resources::Resources;
 use secrecy::{ExposeSecret, SecretString};
 use serde::de::DeserializeOwned;
 pub(crate) use server_events::{EventReader, ServerEvent};

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::{change, failed, output::Output};
 use crate::{
     cli::JobsArgs,
-    client::{Progress, colored, headline, on_one_line, seconds},
+    client::{Progress, Resources, colored, headline, on_one_line, seconds},
 };
 
 #[derive(Default, Deserialize)]
@@ -37,15 +37,6 @@ struct Job {
     started_on: Option<String>,
     finished_on: Option<String>,
     stale: bool,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Resources {
-    num_nodes: u32,
-    gpus_per_node: u32,
-    total_gpus: u32,
-    time_hours: f64,
 }
 
 #[derive(Deserialize)]
@@ -127,13 +118,7 @@ fn lines(job: &Job) -> String {
     });
     add("slurm", plain(&slurm.unwrap_or_default()));
     add("nodes", plain(&job.nodes.join(",")));
-    let Resources { num_nodes, gpus_per_node, total_gpus, time_hours } = job.resources;
-    add(
-        "needs",
-        format!(
-            "{num_nodes} nodes of {gpus_per_node} GPUs, {total_gpus} GPUs in all, at most {time_hours} h"
-        ),
-    );
+    add("needs", job.resources.to_string());
     add("image", given(&job.image));
     add("created", seconds(&plain(&job.created_on)));
     add("started", job.started_on.as_deref().map(|time| seconds(&plain(time))).unwrap_or_default());
@@ -176,7 +161,7 @@ labels:  team=vision
 cluster: dgx, partition polar
 slurm:   4711 COMPLETED (attempt 1)
 nodes:   n1,n2
-needs:   2 nodes of 8 GPUs, 16 GPUs in all, at most 1.5 h
+needs:   2 nodes of 8 GPUs, 16 GPUs in all, at most 1 h 30 min
 created: 2026-11-21 03:04:05
 started: 2026-11-21 03:05:05
 ended:   2026-11-21 04:07:08 after 1:02:03

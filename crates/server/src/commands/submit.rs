@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     cli::{Format, ServerArgs, SubmitArgs, ValidateArgs},
-    client::{Client, on_one_line, printable, with_query},
+    client::{Client, Resources, on_one_line, printable, with_query},
     process::clock::RandomIds,
 };
 
@@ -135,15 +135,6 @@ struct Job {
 }
 
 #[derive(Deserialize)]
-struct Resources {
-    num_nodes: u32,
-    gpus_per_node: u32,
-    total_gpus: u32,
-    cpus_per_task: u32,
-    time_hours: f64,
-}
-
-#[derive(Deserialize)]
 struct Tasks {
     total: u32,
 }
@@ -172,8 +163,6 @@ impl Validation {
     /// What the job would be, one line for each fact.
     fn summary(&self) -> String {
         let Self { job, submissions, .. } = self;
-        let Resources { num_nodes, gpus_per_node, total_gpus, cpus_per_task, time_hours } = &job.resources;
-        let minutes = (time_hours * 60.0).round();
         let mut lines = vec![
             format!("job:       {}", job.name.as_deref().unwrap_or("(no name)")),
             format!(
@@ -182,11 +171,8 @@ impl Validation {
                 job.partition.as_deref().unwrap_or("(Slurm's default)")
             ),
             format!("image:     {}", job.image.as_deref().unwrap_or("(none: the command runs on the node)")),
-            format!(
-                "resources: {num_nodes} nodes of {gpus_per_node} GPUs, {total_gpus} GPUs in all, {cpus_per_task} CPUs for each task, at most {:.0} h {:02.0} min",
-                (minutes / 60.0).floor(),
-                minutes % 60.0
-            ),
+            format!("resources: {}", job.resources),
+            format!("CPUs:      {} for each task", job.resources.cpus_per_task),
         ];
         if let Some(Tasks { total }) = &job.tasks {
             lines.push(format!("array:     {total} tasks in {submissions} submissions"));

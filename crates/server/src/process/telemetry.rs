@@ -35,7 +35,8 @@ where
     let filter = EnvFilter::builder().parse(&log.filter).context("log.filter")?;
     // Logs and traces have separate filters. A `dynamic_filter_fn` runs for each line, where a `filter_fn` result is cached:
     // a rejected span would otherwise suppress the next line of the thread (tokio-rs/tracing#2519).
-    let filter = filter.and(dynamic_filter_fn(|metadata, _| !traces::is_trace(metadata)));
+    let filter = filter
+        .and(dynamic_filter_fn(|metadata, _| !traces::is_trace(metadata) && !mcp::shows_messages(metadata)));
     let logs = fmt::layer().with_writer(writer);
     let logs = match log.format {
         LogFormat::Human => {

@@ -18,10 +18,13 @@ impl Sandbox {
         let own = concat!(env!("CARGO_MANIFEST_DIR"), "/../../.sandbox");
         let mut dir = env::var_os("SANDBOX_DIR").unwrap_or_else(|| own.into());
         // With concurrent tests, each has its own cluster: `ci/test`, .config/nextest.toml.
-        if env::var_os("NEXTEST_TEST_GROUP").is_some_and(|group| group == "clusters") {
-            let slot = env::var_os("NEXTEST_TEST_GROUP_SLOT").unwrap();
-            dir.push(["", "-second", "-third", "-fourth"][slot.to_str().unwrap().parse::<usize>().unwrap()]);
-        }
+        let of_group = |name: &str| env::var_os(name).and_then(|text| text.into_string().ok());
+        let slot = || of_group("NEXTEST_TEST_GROUP_SLOT").unwrap().parse::<usize>().unwrap();
+        dir.push(match of_group("NEXTEST_TEST_GROUP").as_deref() {
+            Some("clusters") => ["", "-second", "-third", "-fourth"][slot()],
+            Some("browser") => "-fifth",
+            _ => "",
+        });
         let dir = PathBuf::from(dir);
         let text = fs::read_to_string(dir.join("env")).unwrap_or_else(|error| {
             panic!("{}: {error}; run `make sandbox-up` first", dir.join("env").display())
@@ -94,6 +97,19 @@ impl Sandbox {
         spoken(&output)
     }
 
+    /// Changes a setting of the cluster as its administrator. The second command restores it when the result is dropped.
+    pub(crate) fn change(&self, command: &[&str], back: &[&str]) -> Changed<'_> {
+        let changed = Changed { sandbox: self, back: back.iter().map(|word| (*word).to_owned()).collect() };
+        self.admin(command);
+        changed
+    }
+
+    /// As `change`, for a setting of a partition.
+    pub(crate) fn change_partition(&self, name: &str, setting: &str, back: &str) -> Changed<'_> {
+        let (update, name) = (["scontrol", "update"], format!("partitionname={name}"));
+        self.change(&[&update[..], &[&name, setting]].concat(), &[&update[..], &[&name, back]].concat())
+    }
+
     /// Resumes nodes that Slurm has drained. On a busy machine Slurm drains a slow node with "Kill task failed", and later
     /// tests that need all nodes would wait for ever.
     #[expect(clippy::print_stderr, reason = "shown if the test fails")]
@@ -118,6 +134,20 @@ impl Sandbox {
             log.matches("Accepted publickey").count()
         };
         count("login1") + count("login2")
+    }
+}
+
+/// A changed setting of the cluster; dropping this restores it.
+pub(crate) struct Changed<'a> {
+    sandbox: &'a Sandbox,
+    back: Vec<String>,
+}
+
+impl Drop for Changed<'_> {
+    fn drop(&mut self) {
+        let back: Vec<&str> = self.back.iter().map(String::as_str).collect();
+        let restored = self.sandbox.try_admin(&back);
+        assert!(restored.is_ok() || std::thread::panicking(), "{back:?}: {restored:?}");
     }
 }
 

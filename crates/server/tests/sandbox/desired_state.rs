@@ -18,7 +18,7 @@ fn base(service: &Service) -> String {
 #[test]
 fn a_paused_training_resumes_from_its_checkpoint() {
     let service = Service::start();
-    let mut job = training(12, &json!({"epoch_seconds": 1.5}));
+    let mut job = training(12, &json!({"epoch_seconds": 0.1, "held_at_epoch": 3}));
     job["specs"]["train"]["resume_training_checkpoint_path"] = Value::Null;
     let id = service.submit(&job);
     service.wait(&id, "some epochs", |s| s["progress"]["epoch"].as_u64().is_some_and(|epoch| epoch >= 2));
@@ -31,6 +31,7 @@ fn a_paused_training_resumes_from_its_checkpoint() {
     assert_eq!(queue, "", "nothing of it is in Slurm");
     assert_eq!(service.post(&format!("/jobs/{id}/pause"), "").status, 200, "once more changes nothing");
 
+    service.let_go(&id);
     let answer = service.post(&format!("/jobs/{id}/resume"), "");
     assert_eq!((answer.status, &answer.json()["status"]), (202, &json!("Resuming")));
     let ended = service.wait_ended(&id);

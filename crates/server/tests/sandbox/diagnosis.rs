@@ -30,7 +30,7 @@ fn of_several_ranks_on_two_nodes_the_one_that_failed_first_is_blamed() {
     let id = service.submit(&json!({
         "command": "exec python3 $TAO_JOB_FILES/job.py",
         "launcher": {"kind": "torchrun", "rendezvous": "static", "args": ["--monitor_interval=0.2"]},
-        "setup": launchers::setup(2),
+        "setup": launchers::setup(),
         "files": {"job.py": {"text": PROGRAM}},
         "resources": {"num_nodes": 2, "gpus_per_node": 1, "cpus_per_task": 1, "memory": "16G", "time_hours": 0.1},
     }));

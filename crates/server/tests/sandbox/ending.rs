@@ -32,11 +32,11 @@ pub(crate) fn held(text: &str) -> Value {
 #[test]
 fn a_training_shows_its_epochs_and_ends_done() {
     let service = Service::start();
-    let id = service.submit(&training(3, &json!({"epoch_seconds": 1})));
-    let running =
-        service.wait(&id, "an epoch", |s| s["status"] == "Running" && s["progress"]["epoch"].is_u64());
+    let id = service.submit(&training(3, &json!({"epoch_seconds": 0.1, "held_at_epoch": 2})));
+    let running = service.wait(&id, "an epoch", |s| s["status"] == "Running" && s["progress"]["epoch"] == 2);
     assert_eq!(running["progress"]["max_epoch"], 3);
     assert_eq!(running["nodes"].as_array().unwrap().len(), 1);
+    service.let_go(&id);
 
     let ended = service.wait_ended(&id);
     assert_eq!(ended["status"], "Done", "{ended}");

@@ -168,12 +168,15 @@ fn a_jobs_variables_choose_the_devices_of_its_container() {
 fn a_home_a_proxy_and_a_temporary_directory_of_a_job_do_not_steer_the_import_of_its_image() {
     let mut site = Site::new();
     let name = site.name("steered");
-    let image = site.push(&name, "1", 2);
+    let image = site.push_held(&name);
     let mut job = waiting(Some(&image), 1);
     job["container"] = json!({"use_sqsh": false});
     job["retry"] = json!({"max_retries": 0});
     give(&mut job);
     let id = site.service.submit(&job);
+    let imports = || processes(&id).iter().any(|one| one.command_line.contains("enroot"));
+    until("the import of the image", Duration::from_mins(1), imports);
+    site.release();
     watch(&site.service, &id, 1);
     site.service.let_go(&id);
     let ended = site.service.wait_ended(&id);

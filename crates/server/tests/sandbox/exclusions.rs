@@ -6,33 +6,12 @@ use serde_json::{Value, json};
 
 use crate::{
     cluster::Sandbox,
-    ending::{command, training},
+    ending::{command, held},
     service::{Service, until},
     states::{Downed, running, slurm_id, whole_node},
 };
 
 const ALL: &str = "nodes=node01,node02,node03,node04";
-
-/// A changed partition; it is restored after the test.
-struct Changed<'a> {
-    sandbox: &'a Sandbox,
-    name: &'static str,
-    back: &'static str,
-}
-
-impl<'a> Changed<'a> {
-    fn partition(sandbox: &'a Sandbox, name: &'static str, change: &str, back: &'static str) -> Self {
-        sandbox.admin(&["scontrol", "update", &format!("partitionname={name}"), change]);
-        Self { sandbox, name, back }
-    }
-}
-
-impl Drop for Changed<'_> {
-    fn drop(&mut self) {
-        let name = format!("partitionname={}", self.name);
-        self.sandbox.admin(&["scontrol", "update", &name, self.back]);
-    }
-}
 
 fn in_partition(mut job: Value, name: &str) -> Value {
     job["backend_details"] = json!({"backend_type": "slurm", "partition": name});
@@ -52,18 +31,19 @@ fn says(text: &'static str) -> impl Fn(&Value) -> bool {
 fn excluded_nodes_are_relaxed_for_a_job_without_other_nodes() {
     let service = Service::start();
     crate::clusters::learnt(&service);
-    let job = in_partition(whole_node(training(2, &json!({"epoch_seconds": 4}))), "grizzly");
+    let job = in_partition(whole_node(held("true")), "grizzly");
     let (id, status) = running(&service, &job);
     let only = status["nodes"][0].as_str().unwrap().to_owned();
     // According to the known partition there are three other nodes.
     let change = format!("nodes={only}");
-    let changed = Changed::partition(&service.sandbox, "grizzly", &change, ALL);
+    let changed = service.sandbox.change_partition("grizzly", &change, ALL);
     let down = Downed::node(&service, &only);
     let back = service.wait(&id, "the exclusion", says("excluding"));
     assert_eq!(excluded(&service, &back), only);
     drop(down);
     let lifted = service.wait(&id, "the relief", says("lifted the exclusion (BadConstraints)"));
     assert!(lifted["message"].as_str().unwrap().contains(&only), "{lifted}");
+    service.let_go(&id);
     let ended = service.wait_ended(&id);
     assert_eq!((&ended["status"], slurm_id(&ended)), (&json!("Done"), slurm_id(&status)), "{ended}");
     assert_eq!(ended["nodes"], json!([only]), "{ended}");
@@ -107,15 +87,16 @@ fn a_task_of_an_array_without_other_nodes_may_use_the_one_that_failed_it() {
 #[test]
 fn the_only_node_of_a_partition_is_not_excluded() {
     let sandbox = Sandbox::find();
-    let changed = Changed::partition(&sandbox, "grizzly", "nodes=node03", ALL);
+    let changed = sandbox.change_partition("grizzly", "nodes=node03", ALL);
     let service = Service::start();
     crate::clusters::learnt(&service);
-    let (id, status) = running(&service, &in_partition(training(2, &json!({"epoch_seconds": 4})), "grizzly"));
+    let (id, status) = running(&service, &in_partition(held("true"), "grizzly"));
     let down = Downed::node(&service, "node03");
     let back = service.wait(&id, "the reason", says("it needs all nodes"));
     assert!(back["message"].as_str().unwrap().contains("it may get node03 again"), "{back}");
     assert_eq!(excluded(&service, &back), "(null)");
     drop(down);
+    service.let_go(&id);
     let ended = service.wait_ended(&id);
     assert_eq!((&ended["status"], slurm_id(&ended)), (&json!("Done"), slurm_id(&status)), "{ended}");
     drop(changed);
@@ -124,7 +105,7 @@ fn the_only_node_of_a_partition_is_not_excluded() {
 #[test]
 fn a_job_in_a_hidden_partition_is_observed_and_canceled() {
     let service = Service::start();
-    let hidden = Changed::partition(&service.sandbox, "forfeit", "hidden=yes", "hidden=no");
+    let hidden = service.sandbox.change_partition("forfeit", "hidden=yes", "hidden=no");
     let (id, _) = running(&service, &in_partition(command("exec sleep 600"), "forfeit"));
     service.post(&format!("/jobs/{id}/cancel"), "");
     let ended = service.wait_ended(&id);

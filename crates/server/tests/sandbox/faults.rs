@@ -53,14 +53,15 @@ fn a_stopped_or_frozen_login_host_does_not_affect_the_other() {
 #[test]
 fn cut_connections_do_not_end_their_remote_commands() {
     let sandbox = Sandbox::find();
-    let marks = "/home/tao/cut-begun /home/tao/cut-ended";
+    let marks = "/home/tao/cut-begun /home/tao/cut-go /home/tao/cut-ended";
     sandbox.login(&format!("rm -f {marks}"));
     let mut session = sandbox.ssh("login1");
-    let text = "touch /home/tao/cut-begun; sleep 2; touch /home/tao/cut-ended";
+    let text = "touch ~/cut-begun; until [ -e ~/cut-go ]; do sleep 0.1; done; touch ~/cut-ended";
     let mut session = session.arg(text).stderr(Stdio::null()).spawn().unwrap();
     until("the session to begin", NOW, || sandbox.try_login("login2", "ls /home/tao/cut-begun").is_ok());
     drop(sandbox.fault("login1-cut"));
     assert!(!session.wait().unwrap().success());
+    sandbox.login("touch /home/tao/cut-go");
     until("the command to end", NOW, || sandbox.try_login("login2", "ls /home/tao/cut-ended").is_ok());
     sandbox.login(&format!("rm -f {marks}"));
 }

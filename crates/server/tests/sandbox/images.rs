@@ -43,17 +43,30 @@ impl Site {
         Self { service, cache, registry, made: Vec::new() }
     }
 
-    /// Pushes the test image under another name. Its import takes `delay` seconds longer.
-    pub(crate) fn push(&mut self, repository: &str, tag: &str, delay: u32) -> String {
+    /// Pushes the test image under another name.
+    pub(crate) fn push(&mut self, repository: &str, tag: &str) -> String {
         let place = self.registry.join(repository).join(tag);
         fs::create_dir_all(place.parent().unwrap()).unwrap();
         let image = self.registry.join("nvidia/tao/tao-toolkit/6.26.3-pyt");
         let _ = fs::remove_dir_all(&place);
         let copied = Command::new("cp").arg("-al").arg(image).arg(&place).status().unwrap();
         assert!(copied.success());
-        fs::write(place.with_file_name(format!("{tag}.delay")), delay.to_string()).unwrap();
         self.made.push(place);
         format!("registry.sandbox/{repository}:{tag}")
+    }
+
+    /// As `push`, and each download of it waits for the release.
+    pub(crate) fn push_held(&mut self, repository: &str) -> String {
+        let image = self.push(repository, "1");
+        fs::write(self.registry.join(repository).join("1.held"), "").unwrap();
+        image
+    }
+
+    /// Lets the downloads go on.
+    pub(crate) fn release(&self) {
+        for place in &self.made {
+            let _ = fs::remove_file(place.with_extension("held"));
+        }
     }
 
     /// An image name that no other test uses.
@@ -108,9 +121,9 @@ impl Site {
 
 impl Drop for Site {
     fn drop(&mut self) {
+        self.release();
         for place in &self.made {
             let _ = fs::remove_dir_all(place);
-            let _ = fs::remove_file(place.with_extension("delay"));
         }
     }
 }
@@ -136,10 +149,11 @@ impl Drop for SecondWorker {
 #[test]
 fn ten_jobs_of_a_new_image_and_two_workers_are_one_conversion() {
     let mut site = Site::new();
-    let image = site.push(&site.name("many"), "1", 5);
+    let image = site.push_held(&site.name("many"));
     let _second = SecondWorker::of(&site.service);
     let ids: Vec<_> = (0..10).map(|_| site.submit(&image, &json!({}))).collect();
     site.converting(&ids[3]);
+    site.release();
     for id in &ids {
         assert_eq!(site.service.wait_ended(id)["status"], "Done");
         let launched = site.launched_with(id);
@@ -153,11 +167,12 @@ fn ten_jobs_of_a_new_image_and_two_workers_are_one_conversion() {
 #[test]
 fn a_conversion_continues_after_the_service_was_killed() {
     let mut site = Site::new();
-    let image = site.push(&site.name("restart"), "1", 4);
+    let image = site.push_held(&site.name("restart"));
     let id = site.submit(&image, &json!({"require_sqsh": true}));
     site.converting(&id);
     site.service.kill();
     site.service.spawn();
+    site.release();
     assert_eq!(site.service.wait_ended(&id)["status"], "Done");
     site.conversions_of(1);
 }
@@ -165,7 +180,7 @@ fn a_conversion_continues_after_the_service_was_killed() {
 #[test]
 fn a_service_killed_during_a_submission_converts_once() {
     let mut site = Site::new();
-    let image = site.push(&site.name("killed"), "1", 1);
+    let image = site.push(&site.name("killed"), "1");
     let id = site.submit(&image, &json!({"require_sqsh": true}));
     let looked =
         || sql(&site.service.database_url, "select count(*) from jobs where owner = '' and attempt > 0");
@@ -179,7 +194,7 @@ fn a_service_killed_during_a_submission_converts_once() {
 #[test]
 fn a_missing_image_is_an_error_with_enroots_message_and_takes_no_node() {
     let mut site = Site::new();
-    let (there, missing) = (site.push(&site.name("missing"), "1", 0), site.name("missing"));
+    let (there, missing) = (site.push(&site.name("missing"), "1"), site.name("missing"));
     let missing = format!("registry.sandbox/{missing}:2");
     let strict = site.submit(&missing, &json!({"require_sqsh": true}));
     let ended = site.service.wait_ended(&strict);
@@ -209,7 +224,7 @@ fn a_missing_image_is_an_error_with_enroots_message_and_takes_no_node() {
 #[test]
 fn an_invalid_conversion_partition_is_reported_and_the_job_runs_from_the_registry() {
     let mut site = Site::with(&[("SLURM_CONVERSION_PARTITION", "nosuch")]);
-    let image = site.push(&site.name("partition"), "1", 0);
+    let image = site.push(&site.name("partition"), "1");
     let id = site.submit(&image, &json!({}));
     assert_eq!(site.service.wait_ended(&id)["status"], "Done");
     let launched = site.launched_with(&id);
@@ -222,7 +237,7 @@ fn an_invalid_conversion_partition_is_reported_and_the_job_runs_from_the_registr
 #[test]
 fn a_complete_image_file_is_reused_and_an_incomplete_one_is_converted_again() {
     let mut site = Site::new();
-    let image = site.push(&site.name("cached"), "1", 0);
+    let image = site.push(&site.name("cached"), "1");
     let id = site.submit(&image, &json!({}));
     assert_eq!(site.service.wait_ended(&id)["status"], "Done");
     let file = format!("{}/{}", site.cache, site.files()[0]);
@@ -248,7 +263,7 @@ fn images_with_similar_names_have_separate_files() {
     let ids: Vec<_> = [one, other]
         .iter()
         .map(|name| {
-            let image = site.push(name, "1", 0);
+            let image = site.push(name, "1");
             site.submit(&image, &json!({"require_sqsh": true}))
         })
         .collect();
@@ -263,7 +278,7 @@ fn images_with_similar_names_have_separate_files() {
 #[test]
 fn a_moved_tag_is_converted_again_beside_the_old_file_only_on_request() {
     let mut site = Site::new();
-    let image = site.push(&site.name("moving"), "latest", 0);
+    let image = site.push(&site.name("moving"), "latest");
     let (image, _) = image.rsplit_once(':').unwrap();
     let first = site.submit(image, &json!({}));
     assert_eq!(site.service.wait_ended(&first)["status"], "Done");
@@ -287,7 +302,7 @@ fn a_moved_tag_is_converted_again_beside_the_old_file_only_on_request() {
 #[test]
 fn a_job_canceled_during_its_conversion_ends_at_once_and_an_unneeded_conversion_too() {
     let mut site = Site::new();
-    let image = site.push(&site.name("canceled"), "1", 60);
+    let image = site.push_held(&site.name("canceled"));
     let (first, second) = (site.submit(&image, &json!({})), site.submit(&image, &json!({})));
     site.converting(&first);
     site.service.post(&format!("/jobs/{first}/cancel"), "");

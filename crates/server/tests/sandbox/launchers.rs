@@ -25,17 +25,17 @@ fn job(launcher: &Value, program: &str, nodes: u32, end: &str) -> Value {
     json!({
         "command": format!("exec python3 $TAO_JOB_FILES/job.py {program} {end}"),
         "launcher": launcher,
-        "setup": setup(nodes),
+        "setup": setup(),
         "files": {"job.py": {"text": PROGRAM}},
-        "resources": {"num_nodes": nodes, "gpus_per_node": 1, "cpus_per_task": 1, "memory": "16G", "time_hours": 0.1},
+        "resources": {"num_nodes": nodes, "gpus_per_node": 1, "cpus_per_task": 1, "memory": "16G", "time_hours": 0.5},
     })
 }
 
-/// The lines that find the packages, for so many nodes.
-pub(crate) fn setup(nodes: u32) -> [String; 2] {
+/// The lines that find the packages.
+pub(crate) fn setup() -> [String; 2] {
     // With Python 3.11, PyTorch 1.13 does not take its own defaults of these two options.
     let torch = "export PET_REDIRECTS=9:1 PET_TEE=9:1";
-    [format!("export PATH={TOOLS}:$PATH OMP_NUM_THREADS=1 SIZE={nodes}"), torch.to_owned()]
+    [format!("export PATH={TOOLS}:$PATH OMP_NUM_THREADS=1"), torch.to_owned()]
 }
 
 fn log(service: &Service, id: &str) -> String {
@@ -148,8 +148,39 @@ fn two_clusters_of_ray_share_three_nodes() {
     is_clean(&service);
 }
 
+/// Ray, which has to start again on both nodes: on the first when the second has joined it, then on the second when it has joined again.
+const STARTS_AGAIN: &str = r#"#!/bin/bash
+ray=$(type -aP ray | sed -n 2p)
+marks=$TAO_API_RESULTS_DIR/$TAO_API_JOB_ID
+wait_for() { until [ -e "$1" ]; do sleep 0.2; done; }
+case $* in
+  "start --head "*)
+    "$ray" "$@" || exit
+    if mkdir "$marks/tried"; then
+      wait_for "$marks/joined"
+      "$ray" stop
+      exit 1
+    fi
+    wait_for "$marks/left"
+    ;;
+  "start --address "*)
+    if [ -e "$marks/left" ]; then exec "$ray" "$@"; fi
+    "$ray" "$@" &
+    wait_for "$RAY_TMPDIR/ray/session_latest/logs/ray_process_exit.log"
+    if [ -e "$marks/joined" ]; then
+      "$ray" stop
+      kill $!
+      touch "$marks/left"
+    fi
+    touch "$marks/joined"
+    wait $!
+    ;;
+  *) exec "$ray" "$@" ;;
+esac
+"#;
+
 #[test]
-fn symmetric_run_returns_the_code_of_the_command() {
+fn symmetric_run_starts_again_returns_the_code_of_the_command_and_is_canceled() {
     let service = Service::start();
     if !are_installed(&service) {
         return;
@@ -160,11 +191,20 @@ fn symmetric_run_returns_the_code_of_the_command() {
         job["resources"]["gpus_per_node"] = 8.into();
         job
     };
-    let [works, fails] = ["works", "fails"].map(|end| service.submit(&job(end)));
+    let [hangs, works] = ["hangs", "works"].map(|end| service.submit(&job(end)));
+    let mut job = job("fails");
+    job["files"]["bin/ray"] = json!({"text": STARTS_AGAIN, "mode": "0755"});
+    let [first, second] = setup();
+    job["setup"] = json!([first, second, "export PATH=$TAO_JOB_FILES/bin:$PATH"]);
+    let fails = service.submit(&job);
+    cancel(&service, &hangs, "rank 1 of 2: 2");
     ended_with(&service, &works, "Done", Some(0));
     ended_with(&service, &fails, "Error", Some(7));
-    assert!(log(&service, &works).contains("rank 1 of 2: 2"), "{}", log(&service, &works));
-    for id in [works, fails] {
+    for id in [&works, &fails] {
+        let text = log(&service, id);
+        assert!(text.contains("rank 1 of 2: 2"), "{text}");
+    }
+    for id in [hangs, works, fails] {
         is_gone(&id);
     }
     is_clean(&service);

@@ -4,7 +4,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
+mod agents;
 mod ahead;
+mod airflow;
 mod arrays;
 mod bars;
 mod callers;
@@ -50,6 +52,7 @@ mod service;
 mod states;
 mod status_files;
 mod tao_client;
+mod tao_sdk;
 mod throughput;
 mod timeline;
 mod traces;

@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeSet,
     fs,
-    io::{BufRead, BufReader, Lines},
+    io::{BufRead, BufReader, Lines, Read},
     path::{Path, PathBuf},
     process::{Child, ChildStdout, Command, Stdio},
     thread,
@@ -20,19 +20,24 @@ const TOOLS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../.tools/python-cl
 const SUBMISSIONS: usize = 500;
 
 /// The output of a program that must succeed.
-fn run(command: &mut Command) -> String {
+pub(crate) fn run(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{command:?}: {text}{}", String::from_utf8_lossy(&output.stderr));
     text
 }
 
-/// Builds the wheel, installs it in a fresh environment without a network, and returns the environment's interpreter.
-fn install(place: &Path) -> PathBuf {
+/// Builds the wheel and returns its path.
+pub(crate) fn build_wheel(place: &Path) -> PathBuf {
     assert!(Path::new(TOOLS).exists(), "the tools are not installed; run ci/setup --test");
     run(Command::new(format!("{ROOT}/clients/python/build")).arg(place.join("dist")));
     let mut built = fs::read_dir(place.join("dist")).unwrap().map(|entry| entry.unwrap().path());
-    let wheel = built.find(|path| path.extension().is_some_and(|it| it == "whl")).unwrap();
+    built.find(|path| path.extension().is_some_and(|it| it == "whl")).unwrap()
+}
+
+/// Installs the wheel in a fresh environment without a network, and returns the environment's interpreter.
+fn install(place: &Path) -> PathBuf {
+    let wheel = build_wheel(place);
     let offline = ["--quiet", "--no-index", "--find-links"];
     let wheels = format!("{TOOLS}/wheels");
 
@@ -40,11 +45,8 @@ fn install(place: &Path) -> PathBuf {
     let base = format!("{TOOLS}/bin/python3");
     run(Command::new(base).args(["-m", "venv", "--without-pip"]).arg(&environment));
     let python = environment.join("bin/python");
-    let mut pip = Command::new(format!("{TOOLS}/bin/python3"));
-    pip.args(["-m", "pip", "--python"])
-        .arg(&python)
-        .args(["install", "--disable-pip-version-check"])
-        .args(offline);
+    let mut pip = Command::new(format!("{TOOLS}/../pip/bin/pip"));
+    pip.arg("--python").arg(&python).args(["install", "--disable-pip-version-check"]).args(offline);
     run(pip.arg(&wheels).arg(&wheel));
     let mut uv = Command::new(format!("{TOOLS}/bin/uv"));
     uv.args(["pip", "install", "--no-cache", "--offline"]).args(offline).arg(&wheels);
@@ -126,27 +128,51 @@ impl Drop for Burst {
     }
 }
 
-fn signal(service: &Service, name: &str) {
-    let sent = Command::new("kill").args([name, &service.pid().to_string()]).status();
-    assert!(sent.unwrap().success(), "{name}");
+/// A program that has jobs which wait for the file `go` of one of them.
+struct Driver {
+    name: &'static str,
+    child: Child,
+    said: BufReader<ChildStdout>,
+    held: String,
+}
+
+impl Driver {
+    fn start(caller: &Caller, name: &'static str) -> Self {
+        let mut child = caller.program(name).stdout(Stdio::piped()).spawn().unwrap();
+        let said = BufReader::new(child.stdout.take().unwrap());
+        Self { name, child, said, held: String::new() }
+    }
+
+    fn until_all_are_stored(&mut self) {
+        let length = self.said.read_line(&mut self.held).unwrap();
+        assert!(length > 0, "{} ended early", self.name);
+    }
+
+    fn finish(mut self) {
+        let said = self.said.by_ref().lines().map(Result::unwrap).last();
+        assert_eq!(said.as_deref(), Some("all done"), "{}", self.name);
+        assert!(self.child.wait().unwrap().success(), "{}", self.name);
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
 }
 
 #[test]
 fn the_wheel_of_the_python_client_runs_jobs_and_its_submissions_survive_kills_and_freezes() {
     let mut service = Service::start_with(&[("TAO_SLURM_AUTH", "tokens")]);
     let caller = Caller::new(&service);
-
+    let mut drivers = ["drive.py", "drive_async.py"].map(|name| Driver::start(&caller, name));
+    drivers.iter_mut().for_each(Driver::until_all_are_stored);
     let documents = ["clients/python/README.md", "docs/python.md"].map(|name| format!("{ROOT}/{name}"));
-    let programs = [
-        ("drive.py", None),
-        ("drive_async.py", None),
-        ("document.py", Some(&documents[0])),
-        ("document.py", Some(&documents[1])),
-    ];
     thread::scope(|scope| {
-        for (name, argument) in programs {
-            let mut program = caller.program(name);
-            scope.spawn(move || assert!(run(program.args(argument)).ends_with("all done\n"), "{name}"));
+        for document in &documents {
+            let mut program = caller.program("document.py");
+            scope.spawn(move || assert!(run(program.arg(document)).ends_with("all done\n"), "{document}"));
         }
     });
 
@@ -158,13 +184,17 @@ fn the_wheel_of_the_python_client_runs_jobs_and_its_submissions_survive_kills_an
         if number == 60 {
             burst.until_stored(180);
             let before = burst.repeated;
-            signal(&service, "-STOP");
+            service.signal("STOP");
             // Each of them lost an answer, and its job may be stored or not.
             burst.until("requests are repeated", |burst, _| burst.repeated >= before + 16);
-            signal(&service, "-CONT");
+            service.signal("CONT");
         }
     }
     burst.until("all submissions", |_, line| line == "submitted");
+    for driver in &drivers {
+        service.let_go(driver.held.trim());
+    }
+    drivers.into_iter().for_each(Driver::finish);
     service.let_go(&burst.followed);
     burst.until("the end", |_, line| line == "all done");
     assert!(burst.child.wait().unwrap().success());

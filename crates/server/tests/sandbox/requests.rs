@@ -166,7 +166,7 @@ fn validating_shows_the_script_and_stores_nothing() {
     let file = dir.path().join("job.json");
     std::fs::write(&file, training(1, &json!({})).to_string()).unwrap();
     let summary = String::from_utf8(service.run(&["validate", file.to_str().unwrap()]).stdout).unwrap();
-    assert!(summary.contains("resources: 1 nodes of 1 GPUs"), "{summary}");
+    assert!(summary.contains("resources: 1 node, 1 GPU, at most 30 min"), "{summary}");
     let output = service.run(&["validate", "--script", file.to_str().unwrap()]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(String::from_utf8_lossy(&output.stderr).contains("The job is valid"), "{output:?}");

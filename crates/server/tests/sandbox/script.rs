@@ -186,7 +186,7 @@ fn slurms_warning_signal_reaches_programs_that_handle_it_and_ends_no_other(job: 
     // The program must have started. `--signal=B:` sends the same signal to the same process.
     let text = format!(
         "for i in $(seq 50); do squeue -h -s -j {slurm_id} -o %i | grep -q '[.]0$' && break; sleep 0.1; done
-         sleep 1; scancel --batch --signal=USR1 {slurm_id}
+         scancel --batch --signal=USR1 {slurm_id}
          for i in $(seq 50); do [ -e {mark} ] && break; sleep 0.1; done; cat {mark}"
     );
     let warned = service.sandbox.login(&text);
@@ -202,13 +202,13 @@ fn slurms_warning_signal_reaches_programs_that_handle_it_and_ends_no_other(job: 
     );
 }
 
-/// The import of the image takes longer than it takes the warning to come.
+/// The import of the image waits until the warning has come.
 #[test_case(1 ; "on one node")]
 #[test_case(2 ; "on two nodes")]
 fn a_warning_during_the_setup_of_a_container_waits_for_the_program(nodes: u32) {
     let mut site = Site::new();
     let name = site.name("slow");
-    let image = site.push(&name, "1", 5);
+    let image = site.push_held(&name);
     let mut job = command("trap 'echo warned; exit 9' USR1; echo begun; while :; do sleep 0.2 || :; done");
     job["image"] = image.into();
     job["container"] = json!({"use_sqsh": false});
@@ -222,10 +222,11 @@ fn a_warning_during_the_setup_of_a_container_waits_for_the_program(nodes: u32) {
     // Step 0 is there, so its container is set up.
     let warned = service.sandbox.login(&format!(
         "until squeue -h -s -j {slurm_id} -o %i | grep -q '[.]0$'; do sleep 0.1; done
-         sleep 1; scancel --batch --signal=USR1 {slurm_id}
+         scancel --batch --signal=USR1 {slurm_id}
          until [ -e {state}/warned ]; do sleep 0.1; done; ls {state}"
     ));
-    assert!(!warned.contains("begun"), "the import was not slow enough: {warned}");
+    assert!(!warned.contains("begun"), "its program has begun: {warned}");
+    site.release();
     let ended = service.wait_ended(&id);
     assert!(ended["message"].as_str().unwrap().contains("exited with code 9"), "{ended}");
     let out = log(service, &id, "out");

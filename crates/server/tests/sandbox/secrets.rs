@@ -125,8 +125,7 @@ fn a_secret_reaches_its_jobs_and_is_stored_nowhere_else() {
 #[test]
 fn the_container_gets_its_files_and_they_are_removed_at_the_end() {
     let service = Service::start();
-    // Longer than the poll interval, so that one poll observes it running.
-    let mut job = training(2, &json!({"epoch_seconds": 4}));
+    let mut job = training(2, &json!({"epoch_seconds": 0.1, "held_at_epoch": 1}));
     job["secret_env_vars"] = json!({"HF_TOKEN": "hunter2"});
     let id = service.submit(&job);
     service.wait(&id, "running", |s| s["status"] == "Running");
@@ -135,6 +134,7 @@ fn the_container_gets_its_files_and_they_are_removed_at_the_end() {
     assert_eq!(modes, "600\n600");
     let specs = service.sandbox.login(&format!("cat {base}/specs/{id}.json"));
     assert!(specs.contains(&format!("\"results_dir\":\"{base}/results/{id}\"")), "{specs}");
+    service.let_go(&id);
     assert_eq!(service.wait_ended(&id)["status"], "Done");
     let left = service.sandbox.login(&format!("ls {base}/env {base}/meta | grep {id} || true"));
     assert_eq!(left, "");

@@ -69,15 +69,16 @@ impl Service {
         let database_url = format!("{base}/{name}");
 
         let mut env = sandbox.env.clone();
+        let slow = slow_polls();
         env.extend([
             ("DATABASE_URL".to_owned(), database_url.clone()),
             ("SLURM_CLUSTER_NAME".to_owned(), "sandbox".to_owned()),
             ("TAO_SLURM_BIND".to_owned(), format!("127.0.0.1:{port}")),
             ("TAO_SLURM_AUTH".to_owned(), "disabled".to_owned()),
             ("TAO_SLURM_DATA_DIR".to_owned(), data.path().display().to_string()),
-            ("TAO_SLURM_POLL_MIN".to_owned(), "1s".to_owned()),
+            ("TAO_SLURM_POLL_MIN".to_owned(), slow.as_deref().unwrap_or("1s").to_owned()),
             // Most of these tests wait for a poll, however slow the machine is.
-            ("TAO_SLURM_POLL_MAX".to_owned(), "1500ms".to_owned()),
+            ("TAO_SLURM_POLL_MAX".to_owned(), slow.as_deref().unwrap_or("1500ms").to_owned()),
             (
                 "TAO_SLURM_LOG".to_owned(),
                 "info,tao_slurm=trace,worker=trace,ssh=trace,api=trace,sqlx=warn".to_owned(),
@@ -143,9 +144,14 @@ impl Service {
 
     /// SIGTERM, as a service manager sends it.
     pub(crate) fn stop(&mut self) -> ExitStatus {
-        let mut child = self.child.take().unwrap();
-        Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
-        child.wait().unwrap()
+        self.signal("TERM");
+        self.child.take().unwrap().wait().unwrap()
+    }
+
+    /// Sends a signal, such as `STOP`.
+    pub(crate) fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args(["-s", name, &self.pid().to_string()]).status();
+        assert!(sent.unwrap().success(), "{name}");
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -251,6 +257,9 @@ impl Drop for Service {
         }
         if std::thread::panicking() {
             eprintln!("{}", self.sandbox.who_holds_what());
+            let log = self.log_text();
+            let last: Vec<_> = log.lines().filter(|line| !line.contains("DEBUG")).collect();
+            eprintln!("the service said last:\n{}", last[last.len().saturating_sub(100)..].join("\n"));
             // Jobs that a failed test leaves would occupy the nodes of the next one.
             self.sandbox.login("scancel --me");
         }
@@ -280,6 +289,12 @@ fn read(answer: Result<ureq::http::Response<ureq::Body>, ureq::Error>) -> Option
 /// A job id that no earlier run has used on the cluster.
 pub(crate) fn fresh_id() -> String {
     uuid::Uuid::from_u128(rand::random()).to_string()
+}
+
+/// With slow polls the service misses what lasts for seconds only, as on a busy machine. No test may depend on it.
+#[expect(clippy::disallowed_methods, reason = "who runs the tests chooses it")]
+fn slow_polls() -> Option<String> {
+    std::env::var("SLOW_POLLS").ok()
 }
 
 /// Polls until the condition is true: it depends on another process, which sends no event. `patience` is for an idle machine;

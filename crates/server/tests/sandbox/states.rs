@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::{
-    ending::{command, held, training},
+    ending::{command, held},
     service::{Service, until},
 };
 
@@ -27,32 +27,29 @@ pub(crate) struct Downed<'a> {
 }
 
 impl<'a> Downed<'a> {
-    /// A node that fails. Slurm resumes it when its daemon registers again.
+    /// A node that fails. Slurm returns a failed node to service as soon as its daemon registers again, unless it is drained.
     pub(crate) fn node(service: &'a Service, node: &str) -> Self {
-        Self::set(service, node, "state=down")
+        let drained = Self::drained(service, node);
+        drained.set("state=down");
+        drained
     }
 
     /// A node that takes no more jobs.
     pub(crate) fn drained(service: &'a Service, node: &str) -> Self {
-        Self::set(service, node, "state=drain")
+        let drained = Self { service, node: node.to_owned() };
+        drained.set("state=drain");
+        drained
     }
 
-    fn set(service: &'a Service, node: &str, state: &str) -> Self {
-        let name = format!("nodename={node}");
-        service.sandbox.admin(&["scontrol", "update", &name, state, "reason=test"]);
-        Self { service, node: node.to_owned() }
+    fn set(&self, state: &str) {
+        let name = format!("nodename={}", self.node);
+        self.service.sandbox.admin(&["scontrol", "update", &name, state, "reason=test"]);
     }
 }
 
 impl Drop for Downed<'_> {
     fn drop(&mut self) {
-        // Slurm resumes a node by itself once its daemon registers again; then it rejects another resume.
-        let _refused = self.service.sandbox.try_admin(&[
-            "scontrol",
-            "update",
-            &format!("nodename={}", self.node),
-            "state=resume",
-        ]);
+        self.set("state=resume");
         until("the node to be back", std::time::Duration::from_secs(30), || {
             let state = self.service.sandbox.login(&format!("sinfo -h -n {} -o %T", self.node));
             state.lines().any(|line| matches!(line, "idle" | "mixed" | "allocated"))
@@ -75,7 +72,7 @@ fn a_job_whose_node_fails_reaches_done_on_another() {
     for holder in &holders {
         service.wait(holder, "running", |s| s["status"] == "Running");
     }
-    let (id, status) = running(&service, &whole_node(training(2, &json!({"epoch_seconds": 8}))));
+    let (id, status) = running(&service, &whole_node(held("true")));
     let first = status["nodes"][0].as_str().unwrap().to_owned();
     let down = Downed::node(&service, &first);
     let back = service.wait(&id, "back in the queue", |s| {
@@ -86,6 +83,7 @@ fn a_job_whose_node_fails_reaches_done_on_another() {
     let asked = service.sandbox.login(&format!("scontrol -o show job {}", slurm_id(&back)));
     assert!(asked.contains(&format!("ExcNodeList={first} ")), "{asked}");
     service.post(&format!("/jobs/{}/cancel", holders[0]), "");
+    service.let_go(&id);
     let ended = service.wait_ended(&id);
     assert_eq!((&ended["status"], slurm_id(&ended)), (&json!("Done"), slurm_id(&status)), "{ended}");
     assert_ne!(ended["nodes"][0], first.as_str(), "{ended}");
@@ -98,7 +96,7 @@ fn a_job_whose_node_fails_reaches_done_on_another() {
 #[test]
 fn a_node_failure_that_slurm_does_not_requeue_is_a_new_attempt_without_that_node() {
     let service = Service::start_with(&[("TAO_SLURM_RETRY_WAIT", "1s")]);
-    let mut job = training(3, &json!({"epoch_seconds": 1}));
+    let mut job = held("true");
     job["use_requeue"] = false.into();
     let (id, status) = running(&service, &job);
     let first = status["nodes"][0].as_str().unwrap().to_owned();
@@ -106,6 +104,7 @@ fn a_node_failure_that_slurm_does_not_requeue_is_a_new_attempt_without_that_node
     let waiting = service.wait(&id, "the retry", |s| s["retry_count"] == 1);
     assert_eq!(waiting["status"], "Pending", "{waiting}");
     drop(down);
+    service.let_go(&id);
     let ended = service.wait_ended(&id);
     assert_ne!(ended["nodes"][0], first.as_str(), "{ended}");
     assert_eq!((&ended["status"], &ended["retry_count"]), (&json!("Done"), &json!(1)), "{ended}");
@@ -184,10 +183,14 @@ fn a_suspended_job_is_paused_and_continues() {
 #[test]
 fn a_job_requeued_by_an_administrator_runs_again_under_its_id() {
     let service = Service::start();
-    let (id, status) = running(&service, &training(3, &json!({"epoch_seconds": 1})));
+    let (id, status) = running(&service, &held("true"));
+    // So that Slurm does not start it again before the service has seen it pending.
+    let closed = service.sandbox.change_partition("polar", "state=down", "state=up");
     service.sandbox.admin(&["scontrol", "requeue", &slurm_id(&status)]);
     let back = service.wait(&id, "back in the queue", |s| s["status"] == "Pending");
     assert_eq!(back["phase"], "in_queue", "{back}");
+    drop(closed);
+    service.let_go(&id);
     let ended = service.wait_ended(&id);
     assert_eq!((&ended["status"], slurm_id(&ended)), (&json!("Done"), slurm_id(&status)), "{ended}");
     assert_eq!(ended["retry_count"], 0, "Slurm's own requeues are not counted: {ended}");
@@ -196,10 +199,11 @@ fn a_job_requeued_by_an_administrator_runs_again_under_its_id() {
 #[test]
 fn the_message_of_a_requeued_and_held_job_says_so_until_its_release() {
     let service = Service::start();
-    let (id, status) = running(&service, &training(2, &json!({"epoch_seconds": 1})));
+    let (id, status) = running(&service, &held("true"));
     service.sandbox.admin(&["scontrol", "requeuehold", &slurm_id(&status)]);
     let held = service.wait(&id, "held", |s| s["message"].as_str().is_some_and(|m| m.starts_with("Held")));
     assert_eq!(held["status"], "Pending", "{held}");
+    service.let_go(&id);
     service.sandbox.admin(&["scontrol", "release", &slurm_id(&status)]);
     assert_eq!(service.wait_ended(&id)["status"], "Done");
 }
@@ -224,6 +228,15 @@ fn a_job_that_slurm_requeues_at_its_start_and_holds_is_submitted_again() {
     service.sandbox.admin(&["scontrol", "update", &job, "starttime=now+1hour"]);
     service.sandbox.admin(&["scontrol", "release", &name]);
     service.sandbox.admin(&["scontrol", "hold", &name]);
+    // A run whose launch failed took no time. This one took as long as a busy machine needed to requeue it.
+    let run = format!("sandbox_job_table where id_job = {name} and time_end > 0");
+    let shorten = run.replace(" where", " set time_end = time_start where");
+    let sql = format!("update {shorten}; select count(*) from {run}");
+    let socket = "--socket=/run/tao-slurm-sandbox/root/run/mysql/socket";
+    until("accounting to know the run", Duration::from_secs(30), || {
+        service.sandbox.admin(&["mariadb", "--no-defaults", socket, "-N", "-e", &sql, "slurm_acct"]).trim()
+            == "1"
+    });
     let ended = service.wait_ended(&id);
     assert_eq!((&ended["status"], &ended["retry_count"]), (&json!("Done"), &json!(1)), "{ended}");
     assert_ne!(slurm_id(&ended), name);
@@ -245,15 +258,17 @@ fn a_job_in_special_exit_is_held_and_has_not_ended() {
 #[test]
 fn a_preempted_job_with_requeue_stays_pending_and_ends_done() {
     let service = Service::start();
-    let mut job = training(3, &json!({"epoch_seconds": 1}));
+    let mut job = held("true");
     job["backend_details"] = json!({"backend_type": "slurm", "partition": "scavenge"});
     job["resources"] = json!({"num_gpus": 8, "cpus_per_task": 64, "num_nodes": 4, "time_hours": 0.5});
     let (id, _) = running(&service, &job);
-    let mut other = command("sleep 1");
+    let mut other = held("true");
     other["backend_details"] = json!({"backend_type": "slurm", "partition": "polar"});
     let winner = service.submit(&other);
     let back = service.wait(&id, "preempted", |s| s["status"] == "Pending");
     assert_eq!(back["retry_count"], 0, "{back}");
+    service.let_go(&id);
+    service.let_go(&winner);
     assert_eq!(service.wait_ended(&winner)["status"], "Done");
     let ended = service.wait_ended(&id);
     assert_eq!(ended["status"], "Done", "{ended}");

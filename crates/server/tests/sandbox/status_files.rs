@@ -207,16 +207,27 @@ fn a_failure_that_was_not_read_before_a_requeue_does_not_affect_the_next_run() {
   scontrol requeue "$SLURM_JOB_ID"
   exec sleep 600
 fi
+touch "$results/again"
+until [ -e "$results/go" ]; do sleep 0.1; done
 echo '{"status":"RUNNING","message":"of the second run"}' >>"$results/status.json"
 until [ -e "$results/done" ]; do sleep 0.1; done"#;
     service.submit(&writer(&service, &id, text));
     let base = service.sandbox.var("SLURM_BASE_RESULTS_DIR");
     service.wait(&id, "its first line", |status| status["progress"]["message"] == "of the first run");
+    // Had it read the failure in time, it would have ended the job.
+    service.signal("STOP");
     service.sandbox.login(&format!("touch {base}/results/{id}/fail"));
+    let again = format!("ls {base}/results/{id}");
+    until("the second run", Duration::from_secs(90), || service.sandbox.login(&again).contains("again"));
+    service.signal("CONT");
+    until("the failure", Duration::from_secs(90), || events(&service, &id, "status").len() == 2);
+    service.let_go(&id);
     service.wait(&id, "its second run", |status| status["progress"]["message"] == "of the second run");
     service.sandbox.login(&format!("touch {base}/results/{id}/done"));
     assert_eq!(service.wait_ended(&id)["status"], "Done");
     let said = events(&service, &id, "status");
-    let words: Vec<&str> = said.iter().filter_map(|event| event["data"]["status"].as_str()).collect();
-    assert_eq!(words, ["STARTED", "FAILURE", "RUNNING"], "an event all the same");
+    let words: Vec<_> = said.iter().map(|event| (&event["data"]["status"], &event["earlier_run"])).collect();
+    let expected = [("STARTED", false), ("FAILURE", true), ("RUNNING", false)]
+        .map(|(word, is)| (json!(word), json!(is)));
+    assert_eq!(words, expected.iter().map(|(word, is)| (word, is)).collect::<Vec<_>>());
 }

@@ -1,6 +1,11 @@
 //! TAO's own client function, unmodified from the published package, with the running service.
 
-use std::{fs, path::Path, process::Command};
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    path::Path,
+    process::{Command, Stdio},
+};
 
 use serde_json::{Value, json};
 
@@ -48,24 +53,40 @@ fn service(auth: &str) -> Service {
     ])
 }
 
-/// Runs the function and returns the responses that differ from the previous one: request, status code, document.
-fn call(base_url: &str, job: &Value, home: &Path) -> Vec<(String, u16, Value)> {
+/// The request, the status code, and the document.
+type Answer = (String, u16, Value);
+
+/// Runs the function and returns the responses that differ from the previous one.
+fn call(base_url: &str, job: &Value, home: &Path) -> Vec<Answer> {
+    call_and(base_url, job, home, |_| {})
+}
+
+/// As `call`, and does this with each response as soon as it is there.
+fn call_and(base_url: &str, job: &Value, home: &Path, mut then: impl FnMut(&Answer)) -> Vec<Answer> {
     assert!(Path::new(PYTHON).exists(), "TAO's client is not installed; run ci/setup --test");
     let mut command = Command::new(PYTHON);
     command.args(["-I", SCRIPT, base_url, &job.to_string()]).env_clear();
     command.env("HOME", home).env("PATH", "/usr/bin:/bin").current_dir(home);
-    let output = command.output().unwrap();
-    let lines = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{lines}{}", String::from_utf8_lossy(&output.stderr));
-    lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let answers: Vec<Answer> = lines
+        .map(|line| serde_json::from_str(&line.unwrap()).unwrap())
+        .inspect(|answer| then(answer))
+        .collect();
+    assert!(child.wait().unwrap().success(), "{answers:?}");
+    answers
 }
 
 #[test]
 fn tao_s_client_submits_a_job_and_polls_its_status_to_the_end() {
     let service = service("disabled");
     let home = tempfile::tempdir().unwrap();
-    let sent = training(&service, &json!({"epoch_seconds": 1}));
-    let answers = call(&service.url, &sent, home.path());
+    let sent = training(&service, &json!({"epoch_seconds": 0.1, "held_at_epoch": 1}));
+    let answers = call_and(&service.url, &sent, home.path(), |(.., document)| {
+        if document["status"] == "Running" {
+            service.let_go(sent["job_id"].as_str().unwrap());
+        }
+    });
     let [posted, statuses @ ..] = answers.as_slice() else { panic!("no answer") };
     assert_eq!(*posted, ("post_action".to_owned(), 200, json!({"job_id": sent["job_id"]})));
     let statuses: Vec<&str> =

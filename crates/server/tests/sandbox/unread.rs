@@ -47,15 +47,27 @@ fn ask(mut client: &TcpStream, path: &str) {
     write!(client, "GET {path} HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
 }
 
-/// Sends a body of nine megabytes but for its end, as far as the service takes it.
-fn send_most_of_a_body(mut client: &TcpStream) {
-    let head =
-        "POST /jobs HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 9000000\r\n\r\n";
-    let sent = client.write_all(head.as_bytes()).and_then(|()| client.write_all(&vec![b' '; 8_999_999]));
+/// Sends a body of this size but for its end, as far as the service takes it.
+fn send_most_of_a_body(mut client: &TcpStream, path: &str, size: usize) {
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: {size}\r\n\r\n"
+    );
+    let sent = client.write_all(head.as_bytes()).and_then(|()| client.write_all(&vec![b' '; size - 1]));
     // The service may have refused the body.
     if let Err(error) = sent {
         assert!(matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset), "{error}");
     }
+}
+
+/// The tools for agents, with their schemas.
+fn list_tools(mut client: &TcpStream) {
+    let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).to_string();
+    write!(
+        client,
+        "POST /mcp HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\naccept: application/json, text/event-stream\r\ncontent-length: {}\r\n\r\n{message}",
+        message.len()
+    )
+    .unwrap();
 }
 
 #[test]
@@ -70,7 +82,9 @@ fn four_thousand_connections_that_never_read_take_a_bounded_memory() {
     thread::scope(|scope| {
         for (number, client) in clients.iter().enumerate() {
             match number % 40 {
-                0 => drop(scope.spawn(|| send_most_of_a_body(client))),
+                0 => drop(scope.spawn(|| send_most_of_a_body(client, "/jobs", 9_000_000))),
+                32 => drop(scope.spawn(|| send_most_of_a_body(client, "/mcp", 1_000_000))),
+                33..36 => list_tools(client),
                 1..5 => ask(client, "/jobs?limit=200"),
                 5..7 => ask(client, &large),
                 7..25 => ask(client, "/docs/swagger-ui-bundle.js"),

@@ -11,27 +11,6 @@ use crate::{
     states::{running, slurm_id},
 };
 
-/// A changed setting of the cluster; dropping this restores it.
-struct Changed<'a> {
-    service: &'a Service,
-    back: Vec<&'static str>,
-}
-
-impl<'a> Changed<'a> {
-    fn new(service: &'a Service, to: &[&str], back: &[&'static str]) -> Self {
-        let changed = Self { service, back: back.to_vec() };
-        service.sandbox.admin(to);
-        changed
-    }
-}
-
-impl Drop for Changed<'_> {
-    fn drop(&mut self) {
-        let restored = self.service.sandbox.try_admin(&self.back);
-        assert!(restored.is_ok() || std::thread::panicking(), "{:?}: {restored:?}", self.back);
-    }
-}
-
 fn all_nodes(hours: f64) -> Value {
     let mut job = command("exec sleep 600");
     job["resources"] = json!({"num_gpus": 8, "num_nodes": 4, "cpus_per_task": 64, "time_hours": hours, "timeout_hours": hours / 2.0});
@@ -108,8 +87,7 @@ fn a_queued_job_shows_its_reason_and_its_estimated_start() {
 
     // Limits: of the QOS, of the association, of the partition.
     let qos = ["sacctmgr", "-i", "modify", "qos", "normal", "set"];
-    let limit = Changed::new(
-        &service,
+    let limit = service.sandbox.change(
         &[&qos[..], &["MaxJobsPerUser=1"]].concat(),
         &["sacctmgr", "-i", "modify", "qos", "normal", "set", "MaxJobsPerUser=-1"],
     );
@@ -117,19 +95,14 @@ fn a_queued_job_shows_its_reason_and_its_estimated_start() {
     assert_eq!(held_by(&pending), ("qos", Some("MaxJobsPerUser"), false));
     drop(limit);
     let user = ["sacctmgr", "-i", "modify", "user", "tao", "set"];
-    let limit = Changed::new(
-        &service,
+    let limit = service.sandbox.change(
         &[&user[..], &["GrpTRES=gres/gpu=2"]].concat(),
         &["sacctmgr", "-i", "modify", "user", "tao", "set", "GrpTRES=gres/gpu=-1"],
     );
     let pending = explained(&service, &id, "AssocGrpGRES");
     assert_eq!(held_by(&pending), ("association", Some("GrpTRES=gres"), false));
     drop(limit);
-    let limit = Changed::new(
-        &service,
-        &["scontrol", "update", "partitionname=polar", "maxtime=60"],
-        &["scontrol", "update", "partitionname=polar", "maxtime=04:00:00"],
-    );
+    let limit = service.sandbox.change_partition("polar", "maxtime=60", "maxtime=04:00:00");
     let pending = explained(&service, &id, "PartitionTimeLimit");
     assert_eq!(held_by(&pending), ("partition", Some("MaxTime"), true));
     drop(limit);
@@ -137,8 +110,7 @@ fn a_queued_job_shows_its_reason_and_its_estimated_start() {
     // A drained node, once no job of higher priority is before it.
     service.post(&format!("/jobs/{next}/cancel"), "");
     service.wait_ended(&next);
-    let drained = Changed::new(
-        &service,
+    let drained = service.sandbox.change(
         &["scontrol", "update", "nodename=node04", "state=drain", "reason=test"],
         &["scontrol", "update", "nodename=node04", "state=resume"],
     );

@@ -121,6 +121,11 @@ impl Hosts {
         candidates.into_iter().map(|(index, _)| index).collect()
     }
 
+    /// Whether no session is open and none may be opened now.
+    pub(crate) fn are_out_of_reach(&self, config: &SshConfig) -> bool {
+        self.counts().0 == 0 && self.candidates(None, config).is_empty()
+    }
+
     /// Waits until a connect to the host may start. `None` if the host has failed in the meantime.
     pub(crate) fn begin_connect(&self, index: usize) -> Option<HostPort> {
         let mut state = self.state.lock();

@@ -119,6 +119,12 @@ impl SshPool {
         }
     }
 
+    /// Why no command would be sent at this moment: each login host has failed, and none may be tried yet.
+    pub fn out_of_reach(&self) -> Option<SshError> {
+        let Shared { hosts, config, .. } = &*self.0.shared;
+        hosts.are_out_of_reach(config).then(|| hosts.verdict())
+    }
+
     /// The state of the hosts and sessions, without contacting a host.
     pub fn health(&self) -> PoolHealth {
         let shared = &self.0.shared;

@@ -24,10 +24,10 @@ async fn a_killed_session_process_leaves_the_outcome_unknown_and_the_next_comman
     let pool = server.pool();
     pool.run(command("true")).await.expect("an answer");
     let kill = async {
-        tokio::time::sleep(Duration::from_millis(500)).await;
+        server.has_begun().await;
         server.kill_connections();
     };
-    let (result, ()) = tokio::join!(pool.run(command("echo begun; sleep 10")), kill);
+    let (result, ()) = tokio::join!(pool.run(server.marked("echo begun; sleep 60")), kill);
     let error = result.expect_err("a killed command was accepted");
     assert_eq!((doubt(&error), error.effect()), (Some(Doubt::LinkLost), Effect::Unknown), "{error:?}");
     assert_eq!(pool.run(command("echo x")).await.expect("an answer").stdout, b"x\n");
@@ -50,10 +50,10 @@ async fn only_a_repeatable_command_is_repeated_after_a_lost_connection() {
     for (repeatable, times) in [(true, 2), (false, 1)] {
         let _ = std::fs::remove_file(&counter);
         let mut request =
-            command(&format!("echo x >> {0}; [ $(wc -l < {0}) = 2 ] || sleep 10", counter.display()));
+            command(&format!("echo x >> {0}; [ $(wc -l < {0}) = 2 ] || sleep 60", counter.display()));
         request.repeatable = repeatable;
         let kill = async {
-            tokio::time::sleep(Duration::from_secs(1)).await;
+            server.has("counter").await;
             server.kill_connections();
         };
         let (result, ()) = tokio::join!(pool.run(request), kill);
@@ -67,10 +67,10 @@ async fn a_repetition_that_cannot_connect_does_not_hide_that_the_first_attempt_m
     let server = Sshd::start();
     let pool = server.pool();
     pool.run(command("true")).await.expect("an answer");
-    let mut request = command("sleep 10");
+    let mut request = server.marked("sleep 60");
     request.repeatable = true;
     let stop = async {
-        tokio::time::sleep(Duration::from_millis(500)).await;
+        server.has_begun().await;
         drop(server);
     };
     let (result, ()) = tokio::join!(pool.run(request), stop);
@@ -157,10 +157,10 @@ async fn a_connection_that_stops_carrying_data_during_a_command_is_bounded_by_th
     let proxy = Proxy::to(&server.host());
     let pool = through(&proxy, &server);
     pool.run(command("true")).await.expect("an answer");
-    let mut request = command("sleep 1; echo x");
-    request.deadline = Duration::from_secs(2);
+    let mut request = server.marked("sleep 60; echo x");
+    request.deadline = Duration::from_secs(5);
     let outage = async {
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        server.has_begun().await;
         proxy.stop_carrying_data();
     };
     let begun = Instant::now();
@@ -176,10 +176,10 @@ async fn closing_the_pool_gives_up_a_running_command_with_an_unknown_outcome() {
     let server = Sshd::start();
     let pool = server.pool();
     let clone = pool.clone();
-    let mut request = command("sleep 60");
+    let mut request = server.marked("sleep 60");
     request.deadline = Duration::from_mins(2);
     let closing = async {
-        tokio::time::sleep(Duration::from_millis(500)).await;
+        server.has_begun().await;
         pool.close().await;
     };
     let begun = Instant::now();

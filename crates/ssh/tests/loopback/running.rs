@@ -175,9 +175,9 @@ async fn a_closed_pool_refuses_commands_and_lets_a_running_command_end() {
     let pool = server.pool();
     pool.run(command("true")).await.expect("an answer");
     let clone = pool.clone();
-    let running = clone.run(command("sleep 1; echo finished"));
+    let running = clone.run(server.marked("sleep 1; echo finished"));
     let closing = async {
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        server.has_begun().await;
         let begun = Instant::now();
         pool.close().await;
         begun.elapsed()

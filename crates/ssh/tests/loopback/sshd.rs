@@ -62,6 +62,23 @@ impl Sshd {
         self.directory.path().join(name)
     }
 
+    /// A command that makes a file when it begins.
+    pub(crate) fn marked(&self, program: &str) -> Command {
+        command(&format!("touch {}; {program}", self.path("begun").display()))
+    }
+
+    /// Waits for a marked command to begin.
+    pub(crate) async fn has_begun(&self) {
+        self.has("begun").await;
+    }
+
+    /// Waits until a command has made this file.
+    pub(crate) async fn has(&self, name: &str) {
+        while !self.path(name).exists() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
     /// The `known_hosts` line for this server's key with another port.
     pub(crate) fn host_key_line(&self, port: u16) -> String {
         let public = fs::read_to_string(self.path("host_key.pub")).expect("a host key");

@@ -97,6 +97,7 @@ pub(super) enum Turn {
     Ending { id: u32, era: u32 },
     Killed { id: u32, era: u32 },
     Limit { id: u32, era: u32 },
+    Waits { id: u32, era: u32 },
     Forget { id: u32 },
     Show(Write),
 }
@@ -136,6 +137,7 @@ impl Site {
                 self.end(id, &SlurmState::Cancelled, Some(ExitCode { code: 0, signal: 15 }));
             }
             Turn::Limit { id, era } if self.is_in(id, era) => self.end(id, &SlurmState::Timeout, None),
+            Turn::Waits { id, era } if self.is_in(id, era) => self.wait_again(id),
             Turn::Forget { id } => {
                 if let Some(job) = self.jobs.get_mut(&id) {
                     job.queued = false;
@@ -148,7 +150,8 @@ impl Site {
             | Turn::Line { .. }
             | Turn::Ending { .. }
             | Turn::Killed { .. }
-            | Turn::Limit { .. } => {}
+            | Turn::Limit { .. }
+            | Turn::Waits { .. } => {}
         }
     }
 
@@ -316,13 +319,22 @@ impl Site {
         job.records.push((shown, record));
         job.restarts += 1;
         job.era += 1;
+        // As Slurm shows it until its node is free: its start is the time of the requeue.
+        job.state = SlurmState::Completing;
+        (job.start, job.end, job.executing, job.word) = (Some(now), None, false, None);
+        let era = job.era;
+        *self.truth.endings.entry(format!("{because}, requeued")).or_default() += 1;
+        let completing = self.dice.millis(0, 6000);
+        self.plan(completing, Turn::Waits { id, era });
+    }
+
+    fn wait_again(&mut self, id: u32) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
         job.state = SlurmState::Pending;
-        job.submit = now;
-        (job.start, job.end, job.executing, job.word) = (None, None, false, None);
+        job.submit = job.start.take().unwrap_or(job.submit);
         job.node.clear();
         job.run = draw(&mut self.dice, job.runs_before + job.restarts);
         let (wait, era) = (job.run.wait + TimeDelta::seconds(3), job.era);
-        *self.truth.endings.entry(format!("{because}, requeued")).or_default() += 1;
         self.plan(wait, Turn::Start { id, era });
     }
 

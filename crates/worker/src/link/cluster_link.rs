@@ -81,6 +81,11 @@ pub trait ClusterLink: Clone + Send + Sync + 'static {
         self.call(command)
     }
 
+    /// Why no command would be sent at this moment, if that is certain without a try.
+    fn out_of_reach(&self) -> Option<LinkError> {
+        None
+    }
+
     /// What is left of the cluster's RPC budget; none without a budget.
     fn meter(&self) -> impl Future<Output = Result<Option<Meter>, StoreError>> + Send {
         std::future::ready(Ok(None))

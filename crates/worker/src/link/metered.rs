@@ -107,6 +107,10 @@ impl<L: ClusterLink, S: RpcBudgets + Clone + Send + Sync + 'static> ClusterLink 
         self.send(command, Urgency::LatePoll).await
     }
 
+    fn out_of_reach(&self) -> Option<LinkError> {
+        self.link.out_of_reach()
+    }
+
     async fn meter(&self) -> Result<Option<Meter>, StoreError> {
         let Some(budget) = self.budget else { return Ok(None) };
         let state = self.store.rpc_state(&self.cluster, budget).await?;

@@ -131,4 +131,8 @@ impl ClusterLink for SshLink {
     async fn call<C: RemoteCommand>(&self, command: &C) -> Result<C::Output, LinkError> {
         self.try_call(command).await.map_err(LinkError::from)
     }
+
+    fn out_of_reach(&self) -> Option<LinkError> {
+        self.pool.out_of_reach().map(|error| CallError::from(error).into())
+    }
 }

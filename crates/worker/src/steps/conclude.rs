@@ -11,6 +11,7 @@ use domain::{
 use persistence::{Lease, WorkStore};
 use remote::{Conclude, Concluded, Concluding};
 use slurm::{NodeName, SlurmState, node_list};
+use tokio::task::yield_now;
 
 use crate::{
     Result,
@@ -87,7 +88,12 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
                 None => done(job, Some(now + TRY_AGAIN)),
             }
         };
-        let steps = jobs.iter().cloned().map(step).collect();
+        let mut steps = Vec::with_capacity(jobs.len());
+        for job in &jobs {
+            steps.push(step(job.clone()));
+            // The search of its logs may have taken seconds. The lease of all of them is extended here.
+            yield_now().await;
+        }
         let steps = self.close_ahead(runtime, &jobs, steps).await;
         // First, so that the retry of the job already finds it.
         let unusable: Vec<_> = steps.iter().flat_map(|step| cached_file_faults(&step.job)).collect();

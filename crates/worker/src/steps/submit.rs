@@ -53,17 +53,18 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             return Ok(());
         }
         let intents = self.store_intents(runtime, lease, settled).await?;
-        let (intents, mut batch) = self.stage(runtime, lease, intents).await?;
+        let (intents, answers) = if let Some(away) = runtime.target.link.out_of_reach() {
+            // It would be rendered in vain, and again after each pause.
+            (intents, Err(away))
+        } else {
+            let (intents, batch) = self.stage(runtime, lease, intents).await?;
+            let answers = self.send(runtime, batch, turn.as_deref_mut()).await;
+            (intents, answers)
+        };
+        drop(turn);
         if intents.is_empty() {
             return Ok(());
         }
-        let now = self.clock.uptime();
-        batch.sweep = turn.as_deref().is_some_and(|swept| is_to_sweep(*swept, now));
-        let answers = runtime.target.link.call(&batch).await;
-        if let Some(swept) = turn.as_deref_mut().filter(|_| batch.sweep && answers.is_ok()) {
-            *swept = Some(now);
-        }
-        drop(turn);
         self.keep_scripts_of_adopted(&intents, &answers).await?;
         let steps = self.judge(&intents, &answers);
         counted::submissions(
@@ -79,6 +80,24 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
         }
         // A poll follows soon, instead of at the pace of a quiet cluster.
         self.poll_soon(runtime).await
+    }
+
+    async fn send(
+        &self,
+        runtime: &Runtime<L>,
+        mut batch: SubmitBatch,
+        swept: Option<&mut Option<Duration>>,
+    ) -> Result<Vec<SubmitAnswer>, LinkError> {
+        if batch.entries.is_empty() {
+            return Ok(Vec::new());
+        }
+        let now = self.clock.uptime();
+        batch.sweep = swept.as_deref().is_some_and(|swept| is_to_sweep(*swept, now));
+        let answers = runtime.target.link.call(&batch).await;
+        if let Some(swept) = swept.filter(|_| batch.sweep && answers.is_ok()) {
+            *swept = Some(now);
+        }
+        answers
     }
 
     /// Commits the attempts before anything remote happens. Jobs with a lost lease are dropped here.

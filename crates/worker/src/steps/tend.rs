@@ -13,6 +13,7 @@ use domain::{
 use persistence::{ConcludedTask, EndedTask, Lease, WorkStore};
 use remote::{AttemptKey, Concluded, Concluding, label};
 use slurm::SlurmState;
+use tokio::task::yield_now;
 
 use crate::{
     Result,
@@ -170,6 +171,8 @@ impl<L: ClusterLink, S: WorkStore> Worker<L, S> {
             let Some(template) = templates.get(&job.id) else { continue };
             let ending = template.conclude(attempt, &task.ended, &findings, &graces, now);
             tended.push(ConcludedTask { job: job.id, attempt: task.attempt, ending });
+            // As in `conclude`: the lease is extended here.
+            yield_now().await;
         }
         tended
     }

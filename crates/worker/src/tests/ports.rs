@@ -283,4 +283,8 @@ impl<L: ClusterLink + Debug, G: Gate> ClusterLink for GatedLink<L, G> {
     async fn call<C: RemoteCommand>(&self, command: &C) -> Result<C::Output, LinkError> {
         self.gate.pass(C::NAME, self.link.call(command)).await
     }
+
+    fn out_of_reach(&self) -> Option<LinkError> {
+        self.link.out_of_reach()
+    }
 }

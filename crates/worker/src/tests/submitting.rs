@@ -72,6 +72,29 @@ async fn an_unreachable_cluster_changes_nothing_but_the_message(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn nothing_is_rendered_for_a_cluster_that_is_not_asked(pool: PgPool) {
+    let bench = Bench::new(pool);
+    bench.fake.set_away(true);
+    let (id, name) = bench.submitted().await;
+    let job = bench.job(id).await;
+    assert_eq!((job.status, job.phase), (Status::Pending, Phase::Submitting));
+    assert!(job.message.contains("no route to host"), "{}", job.message);
+    let script = async || -> Option<String> {
+        sqlx::query_scalar("select script from slurm_metadata where job_id = $1")
+            .bind(id.get())
+            .fetch_one(&bench.pool)
+            .await
+            .unwrap()
+    };
+    assert_eq!((script().await, bench.fake.commands()), (None, 0));
+    bench.fake.set_away(false);
+    bench.make_due().await;
+    bench.step(Lane::Submit).await;
+    assert_eq!(bench.fake.submissions(&name), 1);
+    assert!(script().await.is_some());
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
 async fn a_refusal_for_good_ends_the_job(pool: PgPool) {
     let bench = Bench::new(pool);
     bench.fake.refuse(Some((FailureClass::Permanent, "invalid partition specified")));

@@ -3,12 +3,13 @@
 mod clone;
 
 use axum::response::{Html, IntoResponse, Response};
+use loopback::request_like;
 use maud::{Markup, html};
 use serde_json::Value;
 
 use crate::{
     ROOT,
-    client::{CREATE_JOB, Failure, Query, VALIDATE_JOB},
+    client::{CREATE_JOB, Failure, GET_JOB_AS_IT_IS, Query, VALIDATE_JOB},
     frame::{Fields, Page, Visit, gone_to},
     layout::{Icon, Section, copyable, facts, icon, number, problem},
     model::{Live, Text, Validation},
@@ -28,8 +29,8 @@ fn path(rest: &str) -> String {
 pub(crate) async fn form(visit: Visit) -> Result<Response, Failure> {
     let (text, left_out) = match visit.query.one("from") {
         Some(id) => {
-            let cloned = clone::of(&job::read(&visit, id).await?);
-            (clone::written(&cloned.request), cloned.left_out)
+            let job = visit.api.get(&GET_JOB_AS_IT_IS, &[id], &Query::new()).await?;
+            (clone::written(&request_like(&job)), clone::left_out(&job))
         }
         None => (EXAMPLE.to_owned(), Vec::new()),
     };

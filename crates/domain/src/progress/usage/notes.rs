@@ -1,6 +1,7 @@
 //! What the figures of a run mean, in words.
 
 use super::Usage;
+use crate::cluster::resources::counted;
 
 /// Below this much use in percent a note says what to ask for instead.
 const LITTLE: f64 = 20.0;
@@ -33,7 +34,7 @@ fn gpu_time(usage: &Usage, notes: &mut Vec<String>) {
         (1, used) => format!(", one of them never: ask for {used}"),
         (_, used) => format!(", {unused} of them never: ask for {used}"),
     };
-    notes.push(ended(format!("{}, {mean:.0} % used on average{unused}", counted(all, "GPU"))));
+    notes.push(ended(format!("{}, {mean:.0} % used on average{unused}", counted(all as u64, "GPU"))));
     let is_slow = mean < LITTLE && unused.is_empty() && usage.at - usage.began >= EARLY;
     if is_slow {
         let note = "The GPUs wait for most of the time. Often the data do not come fast enough: more data workers, or a \
@@ -64,16 +65,12 @@ fn processors(usage: &Usage, held: Option<Held>, notes: &mut Vec<String>) {
     let time = u64::try_from(usage.at - usage.began).unwrap_or(0);
     if let Some(Held { cpus }) = held.filter(|held| held.cpus > 0 && time > 0) {
         let percent = super::ratio(seconds, u64::from(cpus) * time) * 100.0;
-        notes.push(format!("{}, {percent:.0} % used on average.", counted(cpus as usize, "CPU")));
+        notes.push(format!("{}, {percent:.0} % used on average.", counted(cpus.into(), "CPU")));
     }
     if let Some(most) = usage.nodes.iter().map(|node| node.most_memory).max().filter(|most| *most > 0) {
         let node = if usage.nodes.len() == 1 { "the node" } else { "a node" };
         notes.push(format!("At most {} GiB of the memory of {node} were in use.", gib(most)));
     }
-}
-
-fn counted(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 fn ended(mut note: String) -> String {

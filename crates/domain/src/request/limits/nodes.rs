@@ -3,7 +3,12 @@
 use slurm::{NodeGroup, Partition, PartitionInfo, PartitionList};
 
 use super::{ReportedLimits, allows_time, hours, names, or_only};
-use crate::{cluster::resources::Resources, job::stored::Job, request::spec::JobSpec, violation::Violation};
+use crate::{
+    cluster::resources::{Resources, counted},
+    job::stored::Job,
+    request::spec::JobSpec,
+    violation::Violation,
+};
 
 impl ReportedLimits {
     /// How many nodes the job can exclude and still have enough in one of its partitions; `None` if that is unknown.
@@ -42,8 +47,9 @@ impl ReportedLimits {
             searched.iter().map(|partition| room(partition, spec)).collect::<Option<_>>()?;
         let most = rooms.iter().copied().max().filter(|most| self.fresh && nodes > *most)?;
 
-        let gpus_each = if gpus > 0 { format!(" with {} each", counted(gpus, "GPU")) } else { String::new() };
-        let asked = counted(nodes, "node") + &gpus_each;
+        let gpus_each =
+            if gpus > 0 { format!(" with {} each", counted(gpus.into(), "GPU")) } else { String::new() };
+        let asked = counted(nodes.into(), "node") + &gpus_each;
         let of_these = if searched.len() < chosen.len() {
             format!("of the partitions that allow {} hours, ", hours(time.minutes()))
         } else {
@@ -62,10 +68,10 @@ impl ReportedLimits {
         let total = spec.requested_gpus.filter(|asked| asked.div_ceil(max_gpus_per_node.max(1)) == nodes);
         let (field, asked, limit) = match total {
             Some(total) => {
-                let limit = counted(most.saturating_mul(gpus), "GPU");
+                let limit = counted(most.saturating_mul(gpus).into(), "GPU");
                 ("num_gpus", format!("is {total}, which needs {asked}"), limit)
             }
-            None => ("num_nodes", format!("is {asked}"), counted(most, "node")),
+            None => ("num_nodes", format!("is {asked}"), counted(most.into(), "node")),
         };
         let remedy =
             if most > 0 { format!("Request at most {limit}") } else { "Request less time".to_owned() };
@@ -97,9 +103,4 @@ fn count(partition: &PartitionInfo, spec: &JobSpec, counts: impl Fn(&NodeGroup) 
 fn works(state: &str) -> bool {
     const NOT: [&str; 9] = ["down", "drain", "fail", "error", "inval", "future", "maint", "reserved", "unk"];
     !state.contains('*') && !NOT.iter().any(|word| state.starts_with(word))
-}
-
-fn counted(number: u32, what: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{number} {what}{plural}")
 }

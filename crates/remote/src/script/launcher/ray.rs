@@ -32,26 +32,36 @@ read -r head _ < <(getent ahostsv4 "$RAY_HEAD_HOST")
 case $head in "" | 127.*) head=$RAY_HEAD_HOST ;; esac
 "#;
 
-/// What the head and the workers have in common. Paths of sockets have at most 107 bytes, so the directory has a short one. Ray's
-/// own choice of ports could be that of another Ray; workers let the kernel choose theirs. Ray gives up on a node that is not ready
-/// within 30 s, which a busy one may be the next time. Slurm may kill all of it soon after SIGTERM, and srun does if one task fails.
-const START: &str = r#"dir=/tmp/tao-ray-$SLURM_JOB_ID-$RAY_HEAD_PORT
+/// Starts Ray. $1: the file that Ray writes when it has started, $2: the seconds for which it must live, the rest: the command. Paths of
+/// sockets have at most 107 bytes, so Ray's directory has a short one.
+///
+/// Ray gives up on a node that is not ready within 30 s (`Node.__init__`, and the raylet with its agents), and no setting changes that.
+/// A busy node may be ready the next time, so it has as long as the others wait for it. What fails sooner is tried three times.
+const BEGIN: &str = r#"dir=/tmp/tao-ray-$SLURM_JOB_ID-$RAY_HEAD_PORT
 clean() { for try in 1 2 3; do rm -rf -- "$dir" 2>/dev/null && return; sleep 1; done; }
 begin() {
-  for try in 1 2 3; do
-    SECONDS=0
+  local few=0 since
+  while ((few < 3)); do
+    since=$SECONDS
     clean
     mkdir -m 700 -- "$dir" || return
-    ray start --block "--temp-dir=$dir" "$@" &
-    wait $!
+    "${@:3}"
     code=$?
-    if ((SECONDS > 60)); then break; fi
+    if [ -e "$1" ] && ((SECONDS - since >= $2)) || ((SECONDS >= RAY_PATIENCE)); then break; fi
+    if [ -e "$1" ] || ((SECONDS - since < 30)); then ((few += 1)); fi
   done
   return "$code"
 }
-trap "exit 0" TERM
 trap clean EXIT
+"#;
+
+/// What the head and the workers have in common. Ray's own choice of ports could be that of another Ray; workers let the kernel choose
+/// theirs. A worker that has joined a head which then starts again has to join that one. Slurm may kill all of it soon after SIGTERM,
+/// and srun does if one task fails.
+const START: &str = r#"trap "exit 0" TERM
 ulimit -Sn 65535 2>/dev/null
+block() { ray start --block "--temp-dir=$dir" "$@" & wait $!; }
+start() { begin "$dir/ray_current_cluster" 120 block "$@"; }
 set -- "--min-worker-port=0" "--max-worker-port=0" "--metrics-export-port=$((RAY_PORTS + 5))" "$@"
 set -- "--dashboard-agent-grpc-port=$((RAY_PORTS + 3))" "--runtime-env-agent-port=$((RAY_PORTS + 4))" "$@"
 set -- "--object-manager-port=$((RAY_PORTS + 1))" "--dashboard-agent-listen-port=$((RAY_PORTS + 2))" "$@"
@@ -63,14 +73,14 @@ const HEAD: &str = r#"if [ "$head" != "$RAY_HEAD_HOST" ]; then set -- "--node-ip
 # Without gRPC the option is an error.
 if python3 -c "import grpc" 2>/dev/null; then set -- "--ray-client-server-port=$((RAY_PORTS + 7))" "$@"; fi
 set -- "--dashboard-port=$((RAY_PORTS + 6))" "$@"
-begin --head "--port=$RAY_HEAD_PORT" "$@"
+start --head "--port=$RAY_HEAD_PORT" "$@"
 "#;
 
 const WORKER: &str = r#"for ((try = 0; try < RAY_PATIENCE; try++)); do
   if (: <>"/dev/tcp/$head/$RAY_HEAD_PORT") 2>/dev/null; then break; fi
   sleep 1
 done
-begin "--address=$head:$RAY_HEAD_PORT" "$@"
+start "--address=$head:$RAY_HEAD_PORT" "$@"
 "#;
 
 /// $1: the program that waits, the rest: the command.
@@ -97,35 +107,56 @@ while alive < nodes:
         time.sleep(0.5)
 "#;
 
-/// $1: the shell of the command, $2: the number of words for `ray start`, then these, then the command. The workers of a head that has
-/// gone would wait for it for a minute. Ray's own patience is 30 s, and it returns 0 if Ray does not start.
+/// What the nodes have in common. The workers of a head that has gone would wait for it for a minute. Ray's own patience is 30 s.
+///
+/// Not with `--min-nodes`: that waits until Ray knows so many nodes, dead ones included, and no more (`check_cluster_ready`). A node
+/// that has started again would be one too many.
 const SYMMETRIC: &str = r#"IFS=" ." read -r _ _ major minor _ < <(ray --version)
 if ((major * 1000 + minor < 2054)); then
   echo "tao-slurm: ray symmetric-run needs Ray 2.54 or later" >&2
   exit 1
 fi
-export RAY_TMPDIR=/tmp/tao-ray-$SLURM_JOB_ID-$RAY_HEAD_PORT RAY_gcs_rpc_server_reconnect_timeout_s=10
+export RAY_TMPDIR=$dir RAY_gcs_rpc_server_reconnect_timeout_s=10
 export RAY_SYMMETRIC_RUN_CLUSTER_WAIT_TIMEOUT=${RAY_SYMMETRIC_RUN_CLUSTER_WAIT_TIMEOUT:-$RAY_PATIENCE}
-rm -rf -- "$RAY_TMPDIR"
-mkdir -m 700 -- "$RAY_TMPDIR" || exit
-trap : TERM
 address=$head:$RAY_HEAD_PORT
-start=("--num-cpus=${SLURM_CPUS_ON_NODE:-1}" "--num-gpus=$RAY_GPUS" "${@:3:$2}")
-ray symmetric-run "--address=$address" "--min-nodes=$RAY_NODES" "${start[@]}" -- bash -c "$1" "$address" "${@:3+$2}"
-code=$?
-if [ -s "$RAY_TMPDIR/code" ]; then
-  read -r code <"$RAY_TMPDIR/code"
-elif ((SLURM_PROCID == 0)) && [ ! -e "$RAY_TMPDIR/code" ]; then
+run=(ray symmetric-run "--address=$address" "--num-cpus=${SLURM_CPUS_ON_NODE:-1}" "--num-gpus=$RAY_GPUS")
+"#;
+
+/// $1: the shell of the command, $2: the program that waits, $3: the number of words for `ray start`, then these, then the command. The
+/// file that says that Ray has started is [`RECORD`]'s, so the command runs once. After SIGTERM nothing starts again, and Ray ends, which
+/// is no child of symmetric-run: for `ray stop` Slurm may leave too little time.
+const SYMMETRIC_HEAD: &str = r#"trap 'RAY_PATIENCE=0; pkill -KILL -f -- "$dir/"' TERM
+export RAY_WAIT=$2
+begin "$dir/code" 0 "${run[@]}" "${@:4:$3}" -- bash -c "$1" "$address" "${@:4+$3}"
+if [ -s "$dir/code" ]; then
+  read -r code <"$dir/code"
+elif [ ! -e "$dir/code" ]; then
   echo "tao-slurm: ray symmetric-run did not start Ray, so the command did not run" >&2
   code=1
 fi
-rm -rf -- "$RAY_TMPDIR"
 exit "$code"
 "#;
 
-/// What symmetric-run returns is not the command's code. The empty file says that the command has begun: it may be killed.
-const RECORD: &str =
-    r#": >"$RAY_TMPDIR/code"; RAY_ADDRESS=$0 "$@"; code=$?; echo "$code" >"$RAY_TMPDIR/code"; exit "$code""#;
+/// $0: Ray's address, the rest: the command. What symmetric-run returns is not the command's code. The empty file says that the command
+/// has begun: it may be killed. symmetric-run prints this text.
+const RECORD: &str = r#"export RAY_ADDRESS=$0
+python3 -c "$RAY_WAIT" || exit
+: >"$RAY_TMPDIR/code"
+"$@"
+code=$?
+echo "$code" >"$RAY_TMPDIR/code"
+exit "$code"
+"#;
+
+/// The words for `ray start`. symmetric-run returns 0 if Ray does not start; `ray start --block` begins a log when it has. A worker that
+/// has joined a head which then starts again has to join that one.
+const SYMMETRIC_WORKER: &str = r#"trap "exit 0" TERM
+join() { "${run[@]}" "$@" -- true & wait $!; }
+log=$dir/ray/session_latest/logs/ray_process_exit.log
+while begin "$log" 0 join "$@"; [ -e "$log" ]; do SECONDS=0; done
+echo "tao-slurm: ray symmetric-run did not start Ray on $HOSTNAME" >&2
+exit 1
+"#;
 
 impl Launcher for Ray {
     fn starts(&self, site: &Site<'_>) -> Vec<Start> {
@@ -142,26 +173,32 @@ impl Launcher for Ray {
             start.program = ["bash", "-c"].iter().chain(words).map(|word| (*word).to_owned()).collect();
             start
         };
+        let script = |parts: &[&str]| [&[ADDRESS, BEGIN], parts].concat().concat();
         let head = Nodes { first, count: 1 };
-        if self.bootstrap == Bootstrap::SymmetricRun {
-            let args = self.args.len().to_string();
-            let mut start =
-                bash("", false, site.nodes, &[&format!("{ADDRESS}{SYMMETRIC}"), "ray", RECORD, &args]);
-            start.program.extend(self.args.iter().chain(site.argv).cloned());
-            return vec![start];
-        }
-        let mut starts = vec![bash("-head", true, head, &[&format!("{ADDRESS}{START}{HEAD}"), "ray"])];
+        let words = self.args.len().to_string();
+        let (mut aids, worker, mut driver) = match self.bootstrap {
+            Bootstrap::Steps => (
+                vec![bash("-head", true, head, &[&script(&[START, HEAD]), "ray"])],
+                script(&[START, WORKER]),
+                bash("", false, head, &[&format!("{ADDRESS}{DRIVER}"), "ray", WAIT]),
+            ),
+            Bootstrap::SymmetricRun => {
+                let program = script(&[SYMMETRIC, SYMMETRIC_HEAD]);
+                let mut driver = bash("", false, head, &[&program, "ray", RECORD, WAIT, &words]);
+                driver.program.extend_from_slice(&self.args);
+                (vec![], script(&[SYMMETRIC, SYMMETRIC_WORKER]), driver)
+            }
+        };
         if count > 1 {
             let others = Nodes { first: first + 1, count: count - 1 };
-            starts.push(bash("-worker", true, others, &[&format!("{ADDRESS}{START}{WORKER}"), "ray"]));
+            aids.push(bash("-worker", true, others, &[&worker, "ray"]));
         }
-        for start in &mut starts {
-            start.program.extend_from_slice(&self.args);
+        for aid in &mut aids {
+            aid.program.extend_from_slice(&self.args);
         }
-        let mut driver = bash("", false, head, &[&format!("{ADDRESS}{DRIVER}"), "ray", WAIT]);
         driver.program.extend_from_slice(site.argv);
-        starts.push(driver);
-        starts
+        aids.push(driver);
+        aids
     }
 
     fn stands_between(&self) -> bool {

@@ -14,8 +14,8 @@ _tao_log_before=$(stat -c %s -- "$_tao_state/main.err" 2>/dev/null)
 readonly _tao_began _tao_log_before
 
 # Writes a file with fsync, so that a full disk is an error now: a network file system may report it only on close, which bash
-# does not check. $1: file, $2: more options of dd.
-_tao_keep() { dd of="$1" conv="fsync${2:-}" status=none; }
+# does not check. A pipe that the job has put there is an error, too. $1: file, $2: more options of dd.
+_tao_keep() { dd of="$1" oflag=nonblock conv="fsync${2:-}" status=none; }
 # Writes a marker atomically; its first line counts. Not truncated: the room reserved for it stays, even on a full disk.
 _tao_mark() { # $1: its name, the rest: its text
   echo "$_tao_holder $_tao_restart ${*:2}" | _tao_keep "$_tao_state/.$1.$_tao_id" ,notrunc \

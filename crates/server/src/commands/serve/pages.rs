@@ -1,4 +1,4 @@
-//! The web console before the API.
+//! The web console and the tools for agents before the API.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::{
     process::{http_server::Routes, log_in},
 };
 
-/// The API with the pages before it. Connections beyond the limits have no pages.
+/// The API with the pages and the tools before it. Connections beyond the limits have neither.
 pub(super) fn before(api: Router, clock: Arc<dyn Clock>, config: &Config) -> anyhow::Result<Routes> {
     let probes = api::probes_only(api.clone());
     let settings = &config.settings;
@@ -25,5 +25,5 @@ pub(super) fn before(api: Router, clock: Arc<dyn Clock>, config: &Config) -> any
         key: SessionKey::derive(&sealing_key(&settings.secrets.key_file)?),
         now: Arc::new(move || clock.now()),
     };
-    Ok(Routes { all: console::mount(api, pages), probes })
+    Ok(Routes { all: mcp::mount(console::mount(api.clone(), pages), api), probes })
 }

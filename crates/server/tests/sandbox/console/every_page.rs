@@ -107,12 +107,12 @@ fn every_page_can_be_read_by_everybody() {
     browser.sees(&format!("#job-{} .words", shown.waiting), "earliest start");
     browser.open(&format!("/ui/pipelines/{}", shown.pipeline));
     browser.sees(".job-head .badge", "Error");
-    for (width, dark) in [(1280, false), (1280, true), (390, false), (390, true)] {
-        browser.view(width, dark);
-        for (name, address, text) in pages(&shown) {
+    for (name, address, text) in pages(&shown) {
+        browser.open(&address);
+        browser.sees("main", text);
+        for (width, dark) in [(1280, false), (1280, true), (390, true), (390, false)] {
+            browser.view(width, dark);
             let name = format!("{name}-{width}-{}", if dark { "dark" } else { "light" });
-            browser.open(&address);
-            browser.sees("main", text);
             browser.check(&name);
             browser.picture(&name);
         }

@@ -45,7 +45,7 @@ pub(super) fn prepare(place: &Place) {
     place
         .push("slow", &[("etc/profile", &format!("if [ -d {began} ]; then : >{began}/now; sleep 60; fi\n"))]);
     let late = place.push("late", &[]);
-    fs::write(late.with_extension("delay"), "60").unwrap();
+    fs::write(late.with_extension("held"), "").unwrap();
     let t = &place.dir;
     let images = ["plain", "rich", "cuda", "debian", "slow"].map(|name| {
         format!("enroot import -o '{t}/{name}.sqsh' docker://{}#{name}:1 2>/dev/null", place.host)

@@ -1,6 +1,7 @@
 """Asks the model COUNT questions, eight at a time, and the judge about each answer, SLOW seconds later. What was answered before is in a cache."""
 
 import concurrent.futures
+import http.client
 import json
 import os
 import threading
@@ -22,8 +23,8 @@ def ask(url, question):
                 return json.load(answer)
         except urllib.error.HTTPError:
             raise
-        except OSError as error:
-            # As evaluators do: a server that is gone may come back.
+        except (OSError, http.client.HTTPException) as error:
+            # As evaluators do: a server that is gone may come back. It may have gone in the middle of an answer.
             print(error, flush=True)
             time.sleep(1)
     raise OSError(f"{url} does not answer")

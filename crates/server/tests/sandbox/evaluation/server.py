@@ -1,5 +1,5 @@
 """A model server that speaks the part of OpenAI's protocol that an evaluation needs. It answers after it has loaded for LOADS
-seconds, and not at all with DEAF."""
+seconds, with HELD when the job's results directory has the file `go`, and not at all with DEAF."""
 
 import http.server
 import json
@@ -42,4 +42,6 @@ class Server(http.server.ThreadingHTTPServer):
 
 print("loading", flush=True)
 time.sleep(float(os.environ.get("LOADS", "0")))
+while "HELD" in os.environ and not os.path.exists("{TAO_API_RESULTS_DIR}/{TAO_API_JOB_ID}/go".format(**os.environ)):
+    time.sleep(0.1)
 Server(("", int(os.environ["PORT"])), Handler).serve_forever()

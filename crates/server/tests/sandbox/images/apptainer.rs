@@ -48,7 +48,7 @@ fn a_job_has_its_variables_its_mounts_and_its_nodes_in_a_container_of_apptainer(
 fn apptainer_pulls_the_image_of_a_registry_itself_and_its_refusals_are_explained() {
     let mut site = Site::new();
     let name = site.name("pulled");
-    let image = site.push(&name, "1", 0);
+    let image = site.push(&name, "1");
     let ended = site
         .service
         .wait_ended(&site.service.submit(&contained(&image, "grep -q tao-sandbox /etc/os-release")));

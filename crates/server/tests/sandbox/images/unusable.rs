@@ -54,7 +54,7 @@ fn a_registry_that_wants_a_login_is_named_before_a_node_is_taken_and_on_a_node()
 #[test]
 fn a_cached_file_that_is_purged_a_moment_after_its_use_is_converted_again() {
     let mut site = Site::with(&[SOON]);
-    let image = site.push(&site.name("purged"), "1", 0);
+    let image = site.push(&site.name("purged"), "1");
     let file = site.cached(&image);
     site.service.sandbox.login(&format!("rm '{file}'"));
     assert_eq!(site.runs_at_the_second_attempt(&image), file);
@@ -63,7 +63,7 @@ fn a_cached_file_that_is_purged_a_moment_after_its_use_is_converted_again() {
 #[test]
 fn a_cached_file_that_is_damaged_is_converted_again_beside_the_old_one() {
     let mut site = Site::with(&[SOON]);
-    let image = site.push(&site.name("damaged"), "1", 0);
+    let image = site.push(&site.name("damaged"), "1");
     let file = site.cached(&image);
     // The table of inodes, whose place is in bytes 64 to 71: superblock and length stay as they are.
     site.service.sandbox.login(&format!(
@@ -83,7 +83,7 @@ fn a_cached_file_that_is_damaged_is_converted_again_beside_the_old_one() {
 #[test]
 fn a_program_that_prints_the_words_of_pyxis_does_not_touch_the_cache() {
     let mut site = Site::with(&[SOON]);
-    let image = site.push(&site.name("forged"), "1", 0);
+    let image = site.push(&site.name("forged"), "1");
     let file = site.cached(&image);
     let line = "slurmstepd-node01: error: pyxis:     [ERROR] No such file or directory: /lustre/x";
     let mut job = command(&format!("echo '{line}' >&2; exit 1"));

@@ -1,4 +1,8 @@
-"""Runs jobs, a sweep and a pipeline by the synchronous client. Address and token are in the environment."""
+"""Runs jobs, a sweep and a pipeline by the synchronous client. Address and token are in the environment.
+
+When all are stored, the standard output has the id of a job. Its log is followed from then on, and it, the sweep and a job of the pipeline go on when
+that job's directory has the file `go`.
+"""
 
 from typing import TypedDict
 
@@ -11,7 +15,7 @@ class Small(TypedDict):
     time: str
 
 
-SMALL: Small = {"gpus": 0, "cpus": 1, "time": "10m"}
+SMALL: Small = {"gpus": 0, "cpus": 1, "time": "30m"}
 LOSS = [{"name": "loss", "regex": r"loss (\S+)"}]
 HIDDEN = "hf_hidden"
 
@@ -20,18 +24,23 @@ with Client() as client:
 
     # All at once: they run while the others are looked at.
     secret = {"HF_TOKEN": HIDDEN}
-    good = client.submit("for n in 1 2 3; do echo line $n; done; echo loss 0.25", name="good", results=LOSS, secret_env=secret, **SMALL)
+    held = 'until [ -e "$TAO_API_RESULTS_DIR/$TAO_API_JOB_ID/go" ]; do sleep 0.2; done'
+    good = client.submit(f"for n in 1 2 3; do echo line $n; done; {held}; echo loss 0.25", name="good", results=LOSS, secret_env=secret, **SMALL)
+    too = held.replace("$TAO_API_JOB_ID", str(good.id))
+    # A task's results directory is two levels below that of the jobs.
+    tasks = too.replace("$TAO_API_RESULTS_DIR", "$TAO_API_RESULTS_DIR/../..")
     bad = client.submit("echo no such file >&2; exit 3", labels={"half": "sync"}, **SMALL)
     stopped = client.submit("sleep 600", **SMALL)
-    sweep = client.sweep("echo loss $(( a * 10 + b ))", matrix={"a": [1, 2], "b": range(2)}, results=LOSS, **SMALL)
+    sweep = client.sweep(f"{tasks}; echo loss $(( a * 10 + b ))", matrix={"a": [1, 2], "b": range(2)}, results=LOSS, **SMALL)
     night = client.pipeline(
         {
-            "prep": {"command": "echo prepared", **SMALL},
+            "prep": {"command": f"{too}; echo prepared", **SMALL},
             "train": {"command": "echo trained after $NEEDS_PREP_STATUS", "needs": ["prep"], "results": LOSS, **SMALL},
         },
         name="nightly",
     )
     doomed = client.pipeline({"first": {"command": "exit 1", **SMALL}, "second": {"command": "true", "needs": ["first"], **SMALL}})
+    print(good.id, flush=True)
 
     assert HIDDEN not in repr(good.details()), good.details()
     lines = list(good.logs(follow=True, stream="out"))

@@ -1,4 +1,4 @@
-"""Runs jobs, a sweep and a pipeline by the asynchronous client. Address and token are in the environment."""
+"""Runs jobs, a sweep and a pipeline by the asynchronous client, as `drive.py` does. Address and token are in the environment."""
 
 import asyncio
 from typing import TypedDict
@@ -12,7 +12,7 @@ class Small(TypedDict):
     time: str
 
 
-SMALL: Small = {"gpus": 0, "cpus": 1, "time": "10m"}
+SMALL: Small = {"gpus": 0, "cpus": 1, "time": "30m"}
 LOSS = [{"name": "loss", "regex": r"loss (\S+)"}]
 
 
@@ -49,14 +49,21 @@ async def sweep(job: AsyncJob) -> None:
 
 async def main() -> None:
     async with AsyncClient() as client:
+        held = 'until [ -e "$TAO_API_RESULTS_DIR/$TAO_API_JOB_ID/go" ]; do sleep 0.2; done'
+        first = await client.submit(f"echo line 1; echo line 2; {held}; echo loss 0.5", results=LOSS, **SMALL)
+        too = held.replace("$TAO_API_JOB_ID", str(first.id))
+        # A task's results directory is two levels below that of the jobs.
+        tasks = too.replace("$TAO_API_RESULTS_DIR", "$TAO_API_RESULTS_DIR/../..")
+        squares = await client.sweep(f"{tasks}; echo loss $(( a * a ))", values=[{"a": 1}, {"a": 2}, {"a": 3}], results=LOSS, **SMALL)
         night = await client.pipeline(
-            {"a": {"command": "echo a", **SMALL}, "b": {"command": "echo loss 7", "needs": ["a"], "results": LOSS, **SMALL}}
+            {"a": {"command": f"{too}; echo a", **SMALL}, "b": {"command": "echo loss 7", "needs": ["a"], "results": LOSS, **SMALL}}
         )
+        print(first.id, flush=True)
         await asyncio.gather(
-            good(await client.submit("echo line 1; echo line 2; echo loss 0.5", results=LOSS, **SMALL)),
+            good(first),
             failed(await client.submit("exit 3", **SMALL)),
             canceled(await client.submit("sleep 600", **SMALL)),
-            sweep(await client.sweep("echo loss $(( a * a ))", values=[{"a": 1}, {"a": 2}, {"a": 3}], results=LOSS, **SMALL)),
+            sweep(squares),
         )
         assert (await night.result())["b"]["loss"] == "7"
         assert [line async for line in night["a"].logs()] == ["a"]

@@ -28,7 +28,7 @@ impl LossyLink {
         let world = &self.0.world;
         if world.is_unreachable() || world.strikes(world.temper.unreachable) {
             sleep(world.millis(1, 50)).await;
-            return Err(LinkError::NotSent { why: "no route to host".to_owned() });
+            return Err(no_route());
         }
         let way = if world.strikes(20) { world.millis(10, 20_000) } else { world.millis(0, 10) };
         if !way.is_zero() {
@@ -54,9 +54,19 @@ impl LossyLink {
     }
 }
 
+fn no_route() -> LinkError {
+    LinkError::NotSent { why: "no route to host".to_owned() }
+}
+
 impl ClusterLink for LossyLink {
     async fn call<C: RemoteCommand>(&self, command: &C) -> Result<C::Output, LinkError> {
         let deadline = if C::NAME == SubmitBatch::NAME { SubmitBatch::DEADLINE } else { DEADLINE };
         self.send(deadline, self.0.clone().answer(command.clone())).await?
+    }
+
+    fn out_of_reach(&self) -> Option<LinkError> {
+        let world = &self.0.world;
+        // The hosts may be tried again before they answer.
+        (world.is_unreachable() && world.strikes(500)).then(no_route)
     }
 }

@@ -38,9 +38,10 @@ rules! { CONSEQUENCES:
          "[2023-05-01 12:00:00,000] [ERROR] [launch.py:321:sigkill_handler] ['/usr/bin/python', 'train.py'] exits with return code = 1",
          "torch.multiprocessing.spawn.ProcessRaisedException: "],
         ["ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: -9) local_rank: 0 (pid: 12) of binary: python"];
-    - Slurm Consequence "step-ended": r"srun: error: .*\btasks? [\d,-]+: (?:Exited with exit code|Terminated)|srun: (?:Job step aborted|Terminating (?:job step|StepId)|forcing job termination|launch/slurm: )|srun: error: .*\bExited with exit code|error: \*\*\* (?:STEP|JOB) \S+ ON \S+ CANCELLED AT \S+(?: DUE TO TASK FAILURE| DUE to SIGNAL \w+)? \*\*\*|srun: Force Terminated|srun: error: Timed out waiting for job step to complete|^Terminated$|Failed to invoke spank plugin stack|spank: required plugin \S+: \w+\(\) failed|pyxis: child \d+ failed with error code|pyxis: printing enroot log file|container was not started successfully by another|error: task_\w+ \d+: \w+ failed",
+    - Slurm Consequence "step-ended": r"srun: error: .*\btasks? [\d,-]+: (?:Exited with exit code|Terminated)|srun: (?:Job step aborted|Terminating (?:job step|StepId)|forcing job termination|launch/slurm: )|srun: error: .*\bExited with exit code|error: \*\*\* (?:STEP|JOB) \S+ ON \S+ CANCELLED AT \S+(?: DUE TO TASK FAILURE| DUE to SIGNAL \w+)? \*\*\*|srun: Force Terminated|srun: error: Timed out waiting for job step to complete|^Terminated$|Failed to invoke spank plugin stack|spank: required plugin \S+: \w+\(\) failed|pyxis: child \d+ failed with error code|pyxis: printing enroot log file|container was not started successfully by another|error: task_\w+ \d+: \w+ failed|^scancel: error: Kill job error on job (?:step )?id \S+: (?:Invalid job id specified|Job/step already completing or completed)",
         "Slurm ended the step after one of its tasks had failed", "",
-        ["srun: error: node01: task 0: Exited with exit code 1", "srun: error: node02: tasks 4-7: Terminated",
+        ["scancel: error: Kill job error on job step id 54: Invalid job id specified",
+         "srun: error: node01: task 0: Exited with exit code 1", "srun: error: node02: tasks 4-7: Terminated",
          "slurmstepd: error: *** STEP 123.0 ON node01 CANCELLED AT 2024-05-01T12:00:00 ***",
          "srun: Job step aborted: Waiting up to 32 seconds for job step to finish.",
          "slurmstepd-node01: error: pyxis: child 4032 failed with error code: 1"],

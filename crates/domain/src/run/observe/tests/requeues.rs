@@ -52,6 +52,25 @@ fn a_requeue_that_no_poll_has_seen_shows_by_its_start() {
     assert_eq!((next.run.progress.final_status(), next.run.requeues), (None, 1));
 }
 
+/// Slurm 22.05 shows a job that it has just requeued as COMPLETING, with the time of the requeue as its start, and then as PENDING with
+/// that time as its submission.
+#[test]
+fn a_requeue_whose_run_is_seen_to_end_is_counted_once() {
+    let poll = |job: &Job, state, submit, start| {
+        let row = QueueRow { submit: Some(submit), start, ..row(job, state, "None") };
+        let seen = Observation { queue: Some(&row), queue_answered: true, ..Observation::default() };
+        see(job, &seen, 600).map_or_else(|| job.clone(), |change| change.job)
+    };
+    let running = poll(&submitted_job(), SlurmState::Running, 100, Some(100));
+    for known in [submitted_job(), running] {
+        let ends = poll(&known, SlurmState::Completing, 100, Some(500));
+        let waits = poll(&ends, SlurmState::Pending, 500, None);
+        let runs = poll(&waits, SlurmState::Running, 500, Some(510));
+        assert_eq!([&ends, &waits, &runs].map(|job| job.run.requeues), [0, 1, 1]);
+        assert_eq!(runs.run.started_at, timestamp(Some(510)));
+    }
+}
+
 #[test]
 fn a_run_that_came_and_went_between_two_polls_shows_by_its_place_in_the_queue() {
     let waits = |job: &Job, submit| {

@@ -8,7 +8,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// One segment of a path. A dot segment would be another path.
-pub(crate) fn segment(value: &str) -> String {
+pub fn segment(value: &str) -> String {
     match value {
         "." => "%2E".to_owned(),
         ".." => "%2E%2E".to_owned(),
@@ -17,7 +17,7 @@ pub(crate) fn segment(value: &str) -> String {
 }
 
 /// Fills the placeholders of a path, such as `{id}`, in their order.
-pub(super) fn filled(path: &str, values: &[&str]) -> String {
+pub(crate) fn filled(path: &str, values: &[&str]) -> String {
     let mut values = values.iter();
     let mut filled = String::with_capacity(path.len() + 40);
     let mut rest = path;
@@ -33,27 +33,27 @@ pub(super) fn filled(path: &str, values: &[&str]) -> String {
 
 /// A query: names and values, some of them repeated.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Query(Vec<(String, String)>);
+pub struct Query(Vec<(String, String)>);
 
 impl Query {
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         Self::default()
     }
 
     /// Reads the query of a page's address.
-    pub(crate) fn parse(text: &str) -> Self {
+    pub fn parse(text: &str) -> Self {
         Self(form_urlencoded::parse(text.as_bytes()).into_owned().collect())
     }
 
     #[must_use]
-    pub(crate) fn with(mut self, name: &str, value: impl Display) -> Self {
+    pub fn with(mut self, name: &str, value: impl Display) -> Self {
         self.0.push((name.to_owned(), value.to_string()));
         self
     }
 
     /// The same if there is a value.
     #[must_use]
-    pub(crate) fn with_if(self, name: &str, value: Option<impl Display>) -> Self {
+    pub fn with_if(self, name: &str, value: Option<impl Display>) -> Self {
         match value {
             Some(value) => self.with(name, value),
             None => self,
@@ -61,41 +61,41 @@ impl Query {
     }
 
     #[must_use]
-    pub(crate) fn without(mut self, name: &str) -> Self {
+    pub fn without(mut self, name: &str) -> Self {
         self.0.retain(|(other, _)| other != name);
         self
     }
 
     /// Without this value of a name.
     #[must_use]
-    pub(crate) fn without_pair(&self, name: &str, value: &str) -> Self {
+    pub fn without_pair(&self, name: &str, value: &str) -> Self {
         let others = self.0.iter().filter(|(other, its)| other != name || its != value);
         Self(others.cloned().collect())
     }
 
     /// Only the values of this name.
-    pub(crate) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
+    pub fn all(&self, name: &str) -> impl Iterator<Item = &str> {
         self.0.iter().filter(move |(other, _)| other == name).map(|(_, value)| value.as_str())
     }
 
     /// The first value that is not empty: forms send empty ones.
-    pub(crate) fn one(&self, name: &str) -> Option<&str> {
+    pub fn one(&self, name: &str) -> Option<&str> {
         self.all(name).find(|value| !value.is_empty())
     }
 
-    pub(crate) fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
+    pub fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
     /// Only these names, without empty values.
     #[must_use]
-    pub(crate) fn only(&self, names: &[&str]) -> Self {
+    pub fn only(&self, names: &[&str]) -> Self {
         let kept = self.0.iter().filter(|(name, value)| names.contains(&name.as_str()) && !value.is_empty());
         Self(kept.cloned().collect())
     }
 
     /// The path with the query, if there is one.
-    pub(crate) fn after(&self, path: &str) -> String {
+    pub fn after(&self, path: &str) -> String {
         if self.0.is_empty() {
             return path.to_owned();
         }
