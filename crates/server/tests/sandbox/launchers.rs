@@ -136,16 +136,28 @@ fn two_clusters_of_ray_share_three_nodes() {
         job
     };
     let [works, fails] = ["works", "fails"].map(|end| service.submit(&job(end)));
+    let alone = service.submit(&without_workers());
     ended_with(&service, &works, "Done", Some(0));
     ended_with(&service, &fails, "Error", Some(7));
+    ended_with(&service, &alone, "Done", Some(0));
     let text = log(&service, &works);
     assert!(text.contains("rank 1 of 3: 3"), "three nodes, and each has worked: {text}");
     let hangs = service.submit(&job("hangs"));
     cancel(&service, &hangs, "rank 1 of 3: 3");
-    for id in [works, fails, hangs] {
+    for id in [works, fails, alone, hangs] {
         is_gone(&id);
     }
     is_clean(&service);
+}
+
+/// Ray, whose processes for work are never ready. The command has no work for them.
+fn without_workers() -> Value {
+    let never = "import time\nif 'default_worker.py' in open('/proc/self/cmdline').read(): time.sleep(600)\n";
+    let mut job = job(&json!("ray"), "", 1, "");
+    job["command"] = "exec python3 -c 'import ray; ray.init(); assert len(ray.nodes()) == 1'".into();
+    job["files"] = json!({"sitecustomize.py": {"text": never}});
+    job["setup"].as_array_mut().unwrap().push("export PYTHONPATH=$TAO_JOB_FILES".into());
+    job
 }
 
 /// Ray, which has to start again on both nodes: on the first when the second has joined it, then on the second when it has joined again.

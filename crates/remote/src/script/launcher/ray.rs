@@ -32,6 +32,10 @@ read -r head _ < <(getent ahostsv4 "$RAY_HEAD_HOST")
 case $head in "" | 127.*) head=$RAY_HEAD_HOST ;; esac
 "#;
 
+/// The first driver of a node waits for a process per CPU, and forever if one of them is not ready within a minute (Ray's issue 40131),
+/// which takes nodes with many CPUs or a slow disk longer. So processes start when there is work for them.
+const ON_DEMAND: &str = "export RAY_prestart_worker_first_driver=${RAY_prestart_worker_first_driver:-0}\n";
+
 /// Starts Ray. $1: the file that Ray writes when it has started, $2: the seconds for which it must live, the rest: the command. Paths of
 /// sockets have at most 107 bytes, so Ray's directory has a short one.
 ///
@@ -173,7 +177,7 @@ impl Launcher for Ray {
             start.program = ["bash", "-c"].iter().chain(words).map(|word| (*word).to_owned()).collect();
             start
         };
-        let script = |parts: &[&str]| [&[ADDRESS, BEGIN], parts].concat().concat();
+        let script = |parts: &[&str]| [&[ADDRESS, ON_DEMAND, BEGIN], parts].concat().concat();
         let head = Nodes { first, count: 1 };
         let words = self.args.len().to_string();
         let (mut aids, worker, mut driver) = match self.bootstrap {
