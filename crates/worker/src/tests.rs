@@ -17,6 +17,7 @@ mod crash_points;
 mod endless;
 mod exclusions;
 mod images;
+mod leases;
 mod log_lines;
 mod orphans;
 mod partitions;

@@ -10,14 +10,16 @@ use super::*;
 
 const KEPT: i64 = 5;
 
-fn target(name: &str, incarnation: Option<i64>) -> (ClusterTarget<FakeLink>, Arc<FakeCluster>) {
+pub(super) fn target(name: &str, incarnation: Option<i64>) -> (ClusterTarget<FakeLink>, Arc<FakeCluster>) {
     let fake = Arc::new(FakeCluster::new());
     let cluster = Cluster { name: name.parse().unwrap(), ..cluster() };
     let pace = Pace { min: Duration::from_secs(1), max: Duration::from_secs(1) };
     (ClusterTarget { cluster, incarnation, link: FakeLink(Arc::clone(&fake)), pace }, fake)
 }
 
-fn worker(targets: Vec<ClusterTarget<FakeLink>>) -> (Arc<Worker<FakeLink, MemoryStore>>, MemoryStore) {
+pub(super) fn worker(
+    targets: Vec<ClusterTarget<FakeLink>>,
+) -> (Arc<Worker<FakeLink, MemoryStore>>, MemoryStore) {
     let clock = Arc::new(HandClock::new());
     let store = MemoryStore::new(Arc::clone(&clock) as Arc<dyn domain::Clock>);
     let settings = WorkerSettings {
@@ -30,13 +32,13 @@ fn worker(targets: Vec<ClusterTarget<FakeLink>>) -> (Arc<Worker<FakeLink, Memory
     (Arc::new(worker), store)
 }
 
-fn job_on(name: &str, number: u128) -> NewJob {
+pub(super) fn job_on(name: &str, number: u128) -> NewJob {
     let job = Job { cluster: name.parse().unwrap(), ..command_job(number) };
     NewJob { job, secrets: Secrets::default(), request_hash: [0; 32] }
 }
 
 /// What Slurm calls its first attempt.
-fn name_of(number: u128) -> String {
+pub(super) fn name_of(number: u128) -> String {
     format!("tao-job-{}", command_job(number).id)
 }
 
