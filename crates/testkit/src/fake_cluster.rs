@@ -62,6 +62,15 @@ struct Entry {
     is_endless: bool,
 }
 
+impl Entry {
+    fn come_into(&mut self, state: &SlurmState, code: Option<u8>) {
+        self.state = state.clone();
+        self.exit = code.map(|code| ExitCode { code, signal: 0 });
+        let marker = |code| ExitRecord { slurm_id: self.id, restart: 0, code, at: 1_800_000_000 };
+        self.marker = code.map(marker);
+    }
+}
+
 #[derive(Debug, Default)]
 struct State {
     jobs: Vec<Entry>,
@@ -156,11 +165,17 @@ impl FakeCluster {
 
     /// The job comes into this state, with the exit code if it ends by itself.
     pub fn set_state(&self, name: &str, state: &SlurmState, code: Option<u8>) {
-        for job in self.state().jobs.iter_mut().filter(|job| job.name == name) {
-            job.state = state.clone();
-            job.exit = code.map(|code| ExitCode { code, signal: 0 });
-            job.marker =
-                code.map(|code| ExitRecord { slurm_id: job.id, restart: 0, code, at: 1_800_000_000 });
+        self.state()
+            .jobs
+            .iter_mut()
+            .filter(|job| job.name == name)
+            .for_each(|job| job.come_into(state, code));
+    }
+
+    /// All jobs that Slurm has end well.
+    pub fn complete_all(&self) {
+        for job in self.state().jobs.iter_mut().filter(|job| job.state != SlurmState::Completed) {
+            job.come_into(&SlurmState::Completed, Some(0));
         }
     }
 

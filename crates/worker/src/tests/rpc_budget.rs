@@ -163,15 +163,12 @@ impl Service {
     }
 
     /// Every job ends some seconds after Slurm has it.
-    fn run_jobs(&self, ids: &[JobId]) {
+    fn run_jobs(&self) {
         let fake = Arc::clone(&self.fake);
-        let names: Vec<_> = ids.iter().map(|id| format!("tao-job-{id}")).collect();
         self.tasks.lock().unwrap().spawn(async move {
             loop {
                 sleep(Duration::from_secs(10)).await;
-                for name in &names {
-                    fake.set_state(name, &SlurmState::Completed, Some(0));
-                }
+                fake.complete_all();
             }
         });
     }
@@ -181,7 +178,7 @@ impl Service {
 async fn a_thousand_jobs_finish_and_the_site_refuses_no_request() {
     let service = Service::start(Some(SITE));
     let ids = service.accept(1..=1000);
-    service.run_jobs(&ids);
+    service.run_jobs();
     service.until(Duration::from_hours(12), || service.have_ended(&ids)).await;
     assert_eq!(service.requests.refused(SITE), Vec::<String>::new());
     let all = service.requests.all();
@@ -193,7 +190,7 @@ async fn a_thousand_jobs_finish_and_the_site_refuses_no_request() {
 async fn without_a_budget_the_same_jobs_are_refused() {
     let service = Service::start(None);
     let ids = service.accept(1..=200);
-    service.run_jobs(&ids);
+    service.run_jobs();
     service.until(Duration::from_mins(5), || service.have_ended(&ids)).await;
     assert!(!service.requests.refused(SITE).is_empty());
 }
@@ -246,7 +243,7 @@ async fn an_answer_that_there_are_too_many_requests_slows_the_service_and_fails_
     let polls = service.requests.all().len() - before;
     assert!((2..=25).contains(&polls), "{polls} commands");
     *service.is_busy.lock().unwrap() = false;
-    service.run_jobs(&ids);
+    service.run_jobs();
     service.until(Duration::from_mins(20), || service.have_ended(&ids)).await;
     let statuses = ids.iter().map(|id| service.store.find_job(*id).unwrap().status);
     assert_eq!(statuses.collect::<Vec<_>>(), [Status::Done; 5]);
