@@ -1,5 +1,6 @@
 //! User keys that are accepted, refused, unreadable, or in an agent.
 
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, Command as Process, Stdio};
 use std::time::Duration;
@@ -16,16 +17,15 @@ struct Agent {
 
 impl Agent {
     fn start(socket: PathBuf) -> Self {
-        let child = Process::new("ssh-agent")
+        let mut child = Process::new("ssh-agent")
             .args(["-D", "-a"])
             .arg(&socket)
             .stdout(Stdio::null())
             .spawn()
             .expect("ssh-agent");
-        for _ in 0..100 {
-            if socket.exists() {
-                break;
-            }
+        // The socket is there before anybody listens.
+        while UnixStream::connect(&socket).is_err() {
+            assert!(child.try_wait().expect("its state").is_none(), "ssh-agent has ended");
             pause(Duration::from_millis(20));
         }
         Self { child, socket }
