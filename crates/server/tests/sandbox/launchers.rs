@@ -136,7 +136,7 @@ fn two_clusters_of_ray_share_three_nodes() {
         job
     };
     let [works, fails] = ["works", "fails"].map(|end| service.submit(&job(end)));
-    let alone = service.submit(&without_workers());
+    let alone = service.submit(&late());
     ended_with(&service, &works, "Done", Some(0));
     ended_with(&service, &fails, "Error", Some(7));
     ended_with(&service, &alone, "Done", Some(0));
@@ -150,12 +150,14 @@ fn two_clusters_of_ray_share_three_nodes() {
     is_clean(&service);
 }
 
-/// Ray, whose processes for work are never ready. The command has no work for them.
-fn without_workers() -> Value {
-    let never = "import time\nif 'default_worker.py' in open('/proc/self/cmdline').read(): time.sleep(600)\n";
+/// Ray, whose agents are ready after a minute, and its processes for work never. The command needs neither.
+fn late() -> Value {
+    let late = "import time\nprogram = open('/proc/self/cmdline').read()\n\
+                if 'agent/main.py' in program or 'dashboard/agent.py' in program: time.sleep(60)\n\
+                if 'default_worker.py' in program: time.sleep(600)\n";
     let mut job = job(&json!("ray"), "", 1, "");
     job["command"] = "exec python3 -c 'import ray; ray.init(); assert len(ray.nodes()) == 1'".into();
-    job["files"] = json!({"sitecustomize.py": {"text": never}});
+    job["files"] = json!({"sitecustomize.py": {"text": late}});
     job["setup"].as_array_mut().unwrap().push("export PYTHONPATH=$TAO_JOB_FILES".into());
     job
 }

@@ -225,7 +225,7 @@ impl Service {
     /// The status document of the job once it satisfies `wanted`.
     pub(crate) fn wait(&self, id: &str, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         let mut last = Value::Null;
-        until(&format!("{what} of {id}"), Duration::from_secs(90), || {
+        let comes = comes_true(Duration::from_secs(90), || {
             last = self.status(id);
             assert!(
                 wanted(&last) || last["phase"] != "ended",
@@ -234,6 +234,11 @@ impl Service {
             );
             wanted(&last)
         });
+        assert!(
+            comes,
+            "{what} of {id} did not come: {last}\n{}",
+            self.get(&format!("/jobs/{id}/logs?stream=all&tail=50")).text
+        );
         last
     }
 
@@ -297,15 +302,23 @@ fn slow_polls() -> Option<String> {
     std::env::var("SLOW_POLLS").ok()
 }
 
+/// Waits until the condition is true.
+pub(crate) fn until(what: &str, patience: Duration, done: impl FnMut() -> bool) {
+    assert!(comes_true(patience, done), "waited {patience:?}, and longer, for {what}");
+}
+
 /// Polls until the condition is true: it depends on another process, which sends no event. `patience` is for an idle machine;
 /// a busy one gets six times as long.
 #[expect(clippy::disallowed_methods, reason = "a status document is polled: that is what callers do with it")]
-pub(crate) fn until(what: &str, patience: Duration, mut done: impl FnMut() -> bool) {
+fn comes_true(patience: Duration, mut done: impl FnMut() -> bool) -> bool {
     let (began, patience) = (Instant::now(), 6 * patience);
     while !done() {
         let waited = began.elapsed();
-        assert!(waited < patience, "waited {patience:?} for {what}");
+        if waited >= patience {
+            return false;
+        }
         // Most tests look by ssh, which costs a tenth of a second of a processor. What takes long is looked at more rarely.
         std::thread::sleep((waited / 10).clamp(Duration::from_millis(50), Duration::from_millis(250)));
     }
+    true
 }

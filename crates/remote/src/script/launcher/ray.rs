@@ -39,8 +39,8 @@ const ON_DEMAND: &str = "export RAY_prestart_worker_first_driver=${RAY_prestart_
 /// Starts Ray. $1: the file that Ray writes when it has started, $2: the seconds for which it must live, the rest: the command. Paths of
 /// sockets have at most 107 bytes, so Ray's directory has a short one.
 ///
-/// Ray gives up on a node that is not ready within 30 s (`Node.__init__`, and the raylet with its agents), and no setting changes that.
-/// A busy node may be ready the next time, so it has as long as the others wait for it. What fails sooner is tried three times.
+/// Ray gives up on a raylet that is not ready within 30 s (`Node.__init__`), and no setting changes that. A busy node may be ready the
+/// next time, so it has as long as the others wait for it. What fails sooner is tried three times.
 const BEGIN: &str = r#"dir=/tmp/tao-ray-$SLURM_JOB_ID-$RAY_HEAD_PORT
 clean() { for try in 1 2 3; do rm -rf -- "$dir" 2>/dev/null && return; sleep 1; done; }
 begin() {
@@ -49,6 +49,7 @@ begin() {
     since=$SECONDS
     clean
     mkdir -m 700 -- "$dir" || return
+    tell_port &
     "${@:3}"
     code=$?
     if [ -e "$1" ] && ((SECONDS - since >= $2)) || ((SECONDS >= RAY_PATIENCE)); then break; fi
@@ -59,17 +60,47 @@ begin() {
 trap clean EXIT
 "#;
 
-/// What the head and the workers have in common. Ray's own choice of ports could be that of another Ray; workers let the kernel choose
-/// theirs. A worker that has joined a head which then starts again has to join that one. Slurm may kill all of it soon after SIGTERM,
-/// and srun does if one task fails.
+/// What all nodes have in common. Ray's own choice of ports could be that of another Ray. Workers let the kernel choose theirs.
+///
+/// A raylet ends if its agents do not tell their ports within 15 s, unless it knows them (Ray's issue 65983), which a slow node exceeds
+/// each time. `ray start` does not pass it that of the dashboard's agent, so its file is here before the agent.
+const PORTS: &str = r#"ports=(
+  "--node-manager-port=$RAY_PORTS"
+  "--object-manager-port=$((RAY_PORTS + 1))"
+  "--dashboard-agent-listen-port=$((RAY_PORTS + 2))"
+  "--dashboard-agent-grpc-port=$((RAY_PORTS + 3))"
+  "--runtime-env-agent-port=$((RAY_PORTS + 4))"
+  "--metrics-export-port=$((RAY_PORTS + 5))"
+  "--min-worker-port=0"
+  "--max-worker-port=0"
+)
+resources=("--num-cpus=${SLURM_CPUS_ON_NODE:-1}" "--num-gpus=$RAY_GPUS")
+tell_port() {
+  local file words word session
+  while [ -d "$dir" ]; do
+    for file in /proc/[0-9]*/cmdline; do
+      mapfile -d "" -t words <"$file"
+      if [[ ${words[1]} != "--raylet_socket_name=$dir/"*/sockets/* ]]; then continue; fi
+      session=${words[1]#*=}
+      session=${session%/sockets/*}
+      for word in "${words[@]}"; do
+        if [[ $word != --node_id=* ]]; then continue; fi
+        echo "$((RAY_PORTS + 2))" >"$dir/port"
+        mv -- "$dir/port" "$session/dashboard_agent_listen_port_${word#*=}"
+        return
+      done
+    done 2>/dev/null
+    sleep 0.5
+  done
+}
+"#;
+
+/// What the head and the workers have in common. A worker that has joined a head which then starts again has to join that one. Slurm may
+/// kill all of it soon after SIGTERM, and srun does if one task fails.
 const START: &str = r#"trap "exit 0" TERM
 ulimit -Sn 65535 2>/dev/null
-block() { ray start --block "--temp-dir=$dir" "$@" & wait $!; }
+block() { ray start --block "--temp-dir=$dir" "${resources[@]}" "${ports[@]}" "$@" & wait $!; }
 start() { begin "$dir/ray_current_cluster" 120 block "$@"; }
-set -- "--min-worker-port=0" "--max-worker-port=0" "--metrics-export-port=$((RAY_PORTS + 5))" "$@"
-set -- "--dashboard-agent-grpc-port=$((RAY_PORTS + 3))" "--runtime-env-agent-port=$((RAY_PORTS + 4))" "$@"
-set -- "--object-manager-port=$((RAY_PORTS + 1))" "--dashboard-agent-listen-port=$((RAY_PORTS + 2))" "$@"
-set -- "--num-cpus=${SLURM_CPUS_ON_NODE:-1}" "--num-gpus=$RAY_GPUS" "--node-manager-port=$RAY_PORTS" "$@"
 "#;
 
 /// Other nodes reach the head by its address, and not by one that Ray finds.
@@ -123,7 +154,7 @@ fi
 export RAY_TMPDIR=$dir RAY_gcs_rpc_server_reconnect_timeout_s=10
 export RAY_SYMMETRIC_RUN_CLUSTER_WAIT_TIMEOUT=${RAY_SYMMETRIC_RUN_CLUSTER_WAIT_TIMEOUT:-$RAY_PATIENCE}
 address=$head:$RAY_HEAD_PORT
-run=(ray symmetric-run "--address=$address" "--num-cpus=${SLURM_CPUS_ON_NODE:-1}" "--num-gpus=$RAY_GPUS")
+run=(ray symmetric-run "--address=$address" "${resources[@]}" "${ports[@]}")
 "#;
 
 /// $1: the shell of the command, $2: the program that waits, $3: the number of words for `ray start`, then these, then the command. The
@@ -177,7 +208,7 @@ impl Launcher for Ray {
             start.program = ["bash", "-c"].iter().chain(words).map(|word| (*word).to_owned()).collect();
             start
         };
-        let script = |parts: &[&str]| [&[ADDRESS, ON_DEMAND, BEGIN], parts].concat().concat();
+        let script = |parts: &[&str]| [&[ADDRESS, ON_DEMAND, BEGIN, PORTS], parts].concat().concat();
         let head = Nodes { first, count: 1 };
         let words = self.args.len().to_string();
         let (mut aids, worker, mut driver) = match self.bootstrap {
