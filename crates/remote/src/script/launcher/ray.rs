@@ -62,8 +62,8 @@ trap clean EXIT
 
 /// What all nodes have in common. Ray's own choice of ports could be that of another Ray. Workers let the kernel choose theirs.
 ///
-/// A raylet ends if its agents do not tell their ports within 15 s, unless it knows them (Ray's issue 65983), which a slow node exceeds
-/// each time. `ray start` does not pass it that of the dashboard's agent, so its file is here before the agent.
+/// A raylet waits 15 s for each port of its agents that it was not given, then ends (Ray's issue 65983). On a slow node that happens at
+/// every try. `ray start` gives it all ports but the one of the dashboard's agent. So `tell_port` writes that port where the agent would.
 const PORTS: &str = r#"ports=(
   "--node-manager-port=$RAY_PORTS"
   "--object-manager-port=$((RAY_PORTS + 1))"
