@@ -16,7 +16,8 @@ pub struct Markers {
     pub run_claim: Option<SlurmJobId>,
     /// The batch script requeued the job at its own time limit. Such a run writes no exit record.
     pub requeued: Option<RequeuedMarker>,
-    /// Whether the program of the newest run has begun on a node. Only `conclude` reads this.
+    /// Whether the program of the newest run has begun on a node: of several the one that ended the job, or any if that is not
+    /// known. Only `conclude` reads this.
     pub begun: bool,
     /// Whether the newest run got the warning before a time limit.
     pub warned: bool,

@@ -36,26 +36,23 @@ collect_logs='
       fi
     done
   }
-  # It was created before the submission: if it is missing, the file system is not there. A task that never began has none.
+  # It was made before the submission: without it the file system is not there. A task that never began has none.
   case $state in */tasks/*) if [ -d "${state%/tasks/*}" ]; then mkdir -p -- "$state"; fi ;; esac
   if [ ! -d "$state" ]; then code=1; fi
-  # Before anything is read: a run that starts after this stops. A link needs no room on a full disk.
+  # First of all: a run that starts after this stops. A link needs no room on a full disk.
   if [ "$id" != - ]; then ln -sfT -- "$id" "$state/over" || code=1; fi
-  for begun in "$state"/begun*; do
-    if [ -e "$begun" ]; then : >"$kept.begun" || code=1; fi
-    break
-  done
   first_tail out "${@:1:outs}"
   first_tail err "${@:outs+1}"
   # The ends of the logs of its components, of at most 32 tasks.
   if [ "$roles" != - ]; then
-    # A job may leave any number of files there: a pattern of the shell would hold all their names.
+    # A pattern of the shell would hold the names of any number of files.
     find "$roles" -mindepth 2 -maxdepth 2 -type f -regextype posix-extended -regex ".*/[0-9]{1,6}\.(out|err)" 2>/dev/null | sort | head -n 64 | while IFS= read -r log; do
       tail -c 4096 -- "$log"
       echo
     done | tail -c 131072 >"$kept.roles" || code=1
   fi
   # Its exit record names the component that ended it. The job can write to that, too.
+  ended=
   if [ "$roles" != - ] && [ -f "$state/exit" ]; then
     # Ends at a NUL, as in every reader of markers.
     IFS= read -r -d "" -n 800 why <"$state/exit"
@@ -67,6 +64,7 @@ collect_logs='
     case $kind:$name in
       *:*[!a-zA-Z0-9_-]* | *:) ;;
       step:* | service:*)
+        ended=.$name.
         printf "%s" "$why" >"$kept.why" || code=1
         for stream in out err; do
           log=$roles/$name/0.$stream
@@ -75,6 +73,9 @@ collect_logs='
         ;;
     esac
   fi
+  # Has that one begun on a node, or any if it is not known?
+  set -- "$state/begun$ended"*
+  if [ -e "$1" ]; then : >"$kept.begun" || code=1; fi
   exit "$code"'
 
 # Marks a job as unread. $1: its index.
@@ -137,7 +138,7 @@ for ((job = 0; job < count; job++)); do
   if ((bare)); then continue; fi
   if ((may_have_failed)); then want_errors "$index" "$roles" "$outs" ${logs[@]+"${logs[@]}"}; fi
   if ((started - ended == window)); then await_oldest; fi
-  # The rest is for the next call, because the markers and status files must be read too.
+  # The rest is for the next call: the markers and status files must be read too.
   if ((SECONDS - begun >= 30)); then
     unread "$index"
     continue

@@ -50,14 +50,34 @@ fn the_last_words_are_collected_and_the_private_files_removed() {
     assert!(!site.exists("env/a"));
 }
 
-#[test_case("begun.0"; "a program")]
-#[test_case("begun_policy.3"; "a role")]
+#[test_case("begun.main.0"; "on the first node")]
+#[test_case("begun.policy.3"; "on another")]
 fn a_program_that_has_begun_is_told(mark: &str) {
     let site = Site::new();
     site.write(&format!("state/a/{mark}"), "");
     site.write("state/b/exit", "7 0 3 1700000000\n");
     let concluded = conclude(&site, ["a", "b"].map(|key| job(&site, key)).to_vec());
     assert_eq!(concluded.iter().map(|one| one.markers.begun).collect::<Vec<_>>(), [true, false]);
+}
+
+#[test]
+fn of_several_programs_the_one_that_ended_the_job_counts() {
+    let site = Site::new();
+    let ended = |key: &str, what: &str, begun: &str| {
+        site.write(&format!("state/{key}/exit"), format!("7 0 1 1700000000\n{what}\npolicy 0 1 2\n"));
+        site.write(&format!("state/{key}/begun.{begun}.0"), "");
+        Concluding { role_logs: Some(site.path(&format!("logs/{key}"))), ..job(&site, key) }
+    };
+    let jobs = vec![
+        ended("a", "step score has ended with code 1", "policy"),
+        ended("b", "step score has ended with code 1", "score-all"),
+        ended("c", "step score has ended with code 1", "score"),
+        ended("d", "service policy has ended with code 114", "policy"),
+        ended("e", "signal", "policy"),
+    ];
+    let concluded = conclude(&site, jobs);
+    let begun: Vec<_> = concluded.iter().map(|one| one.markers.begun).collect();
+    assert_eq!(begun, [false, false, true, true, true]);
 }
 
 #[test]

@@ -81,6 +81,26 @@ fn a_cached_file_that_is_damaged_is_converted_again_beside_the_old_one() {
 }
 
 #[test]
+fn the_damaged_file_of_a_later_step_is_converted_again() {
+    let mut site = Site::with(&[SOON]);
+    let image = site.push(&site.name("second"), "1");
+    let file = site.cached(&image);
+    // Only the program's own image is damaged; the step before has begun on the node.
+    site.service.sandbox.login(&format!("truncate -s 100 '{file}'"));
+    let mut job = command("");
+    job.as_object_mut().unwrap().remove("command");
+    job["image"] = image.as_str().into();
+    job["container"] = json!({"require_sqsh": true});
+    job["steps"] = json!([
+        {"name": "prepare", "command": "echo prepared", "on_node": true},
+        {"name": "score", "command": "echo scored"},
+    ]);
+    let ended = site.service.wait_ended(&site.service.submit(&job));
+    assert_eq!((&ended["status"], &ended["retry_count"]), (&json!("Done"), &json!(1)), "{ended}");
+    site.conversions_of(2);
+}
+
+#[test]
 fn a_program_that_prints_the_words_of_pyxis_does_not_touch_the_cache() {
     let mut site = Site::with(&[SOON]);
     let image = site.push(&site.name("forged"), "1");
