@@ -179,7 +179,7 @@ fn all_programs_have_the_addresses_of_the_copies_and_of_haproxy() {
             let at = row.find(&format!(" MODEL_{name}=")).unwrap_or_else(|| panic!("{name}: {row}"));
             let value = row[at..].split_once('=').unwrap().1.split(" MODEL_").next().unwrap();
             assert_eq!(row.matches(&format!(" MODEL_{name}=")).count(), 1, "{row}");
-            value.split(" _tao").next().unwrap().to_owned()
+            value.split(" --mark").next().unwrap().to_owned()
         }
     };
     let both = "http://\"${_tao_hosts[0]}\":\"$((_tao_port + 24))\",http://\"${_tao_hosts[1]}\":\"$((_tao_port + 25))\"";
@@ -221,6 +221,6 @@ fn steps_and_services_are_rows_of_the_table_in_order() {
         assert!(text.contains(part), "{part}: {text}");
     }
     let staged = file(&submission(&job, &cluster), "/1/command-score.sh").bytes.clone();
-    assert!(text.contains("_tao_begun=\"$_tao_state\"/begun.score"), "{text}");
+    assert!(text.contains(" --mark "), "{text}");
     assert!(String::from_utf8(staged).unwrap().ends_with("; score $MODEL_HOST"));
 }

@@ -109,7 +109,7 @@ pub enum OnWarning {
 
 /// A shell command for the program of a component: from now on it can be warned. Without room for the mark there is no warning.
 // Not `:`, a special builtin: with POSIXLY_CORRECT its failed redirection would end the shell.
-pub const BEGIN_MARK: &str = "true 2>/dev/null >\"${_tao_begun:-/dev/null/}.${SLURM_NODEID-}\" || :";
+pub const BEGIN_MARK: &str = "true 2>/dev/null >\"${_tao_begun:-/dev/null/}\" || :";
 
 impl Component {
     /// A step on all nodes of a job, one task on each, on the nodes themselves.
@@ -175,6 +175,7 @@ impl Component {
         if nodes == 0 || start.tasks_per_node == 0 {
             return Err(ScriptError::Zero { what: "nodes and tasks of a component" });
         }
+        let tasks = nodes * start.tasks_per_node;
         let seconds = self.timeout.filter(|_| !start.aids).map_or(0, RunTime::seconds);
         let own_log = self.log == Log::Own || start.aids;
         if own_log {
@@ -194,13 +195,13 @@ impl Component {
         lines[2].extend(entry);
         lines[2].push(format!("bash -c \"$_tao_task\" task \"$_tao_state\" {name}"));
         lines.extend(self.setup(start, table, script)?);
-        let several = script.directives.nodes > 1 || nodes * start.tasks_per_node > 1;
+        let several = script.directives.nodes > 1 || tasks > 1;
         let mut program = vec![if several { "--run" } else { "--exec" }.to_owned()];
         for word in &start.program {
             program.push(quoted("the command", word)?);
         }
         lines.push(vec![program.join(" ")]);
-        let _ = write!(out, "  _tao_component {name} {kind} {nodes} {seconds}");
+        let _ = write!(out, "  _tao_component {name} {kind} {tasks} {seconds}");
         for line in lines {
             let mut columns = WIDEST;
             for word in line {
@@ -265,19 +266,18 @@ impl Component {
         for (key, value) in variables {
             second.push(format!("{key}={}", value.word()?));
         }
-        second.push(format!("_tao_begun=\"$_tao_state\"/begun.{}{}", self.name, start.suffix));
         if start.records {
             second.push(format!("_tao_failed=\"$_tao_state\"/failed.{}{}", self.name, start.suffix));
             second.push(format!("_tao_last={}", u8::from(!start.restarts)));
         }
-        let mut third = Vec::new();
+        let mut third = vec!["--mark".to_owned()];
         if let Some(version) = &self.cuda {
             third.push(format!("--cuda=/usr/local/cuda-{version}"));
         }
         if let Some(dir) = &self.workdir {
             third.push(format!("--cd={}", quoted("the working directory", dir.as_str())?));
         }
-        third.extend(given(&[("--step", table.has_services), ("--begun", ignored)]));
+        third.extend(given(&[("--step", table.has_services || self.may_fail), ("--begun", ignored)]));
         Ok([first, second, third])
     }
 }

@@ -256,5 +256,5 @@ fn a_job_cannot_redirect_the_marks_by_its_environment() {
     let output = node.run(&script, 42, 0);
     assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
     assert_eq!(node.words("state/exit")[..3], ["42", "0", "3"]);
-    assert!(node.has("state/begun.main.1"));
+    assert!(node.has("state/begun.main.0"));
 }

@@ -77,7 +77,8 @@ fn a_program_that_ends_by_itself_with_124_is_not_requeued() {
 fn at_its_limit_a_program_has_time_to_put_its_work_in_order() {
     let node = Node::new();
     let text = "trap 'sleep 0.3; echo saved; exit 0' TERM; while :; do sleep 0.1; done";
-    let mut script = limited(&node, 1, &["bash", "-c", text]);
+    // By then the program listens, on a busy machine too.
+    let mut script = limited(&node, 5, &["bash", "-c", text]);
     script.directives.requeue = false;
     let output = node.run(&script, 42, 0);
     assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(124), &b"saved\n"[..]));
@@ -87,10 +88,10 @@ fn at_its_limit_a_program_has_time_to_put_its_work_in_order() {
 fn before_its_limit_a_program_is_warned_once() {
     let node = Node::new();
     let text =
-        format!("trap 'echo warned' USR1; {BEGIN_MARK}; for i in {{1..60}}; do sleep 0.1; done; echo done");
+        format!("trap 'echo warned' USR1; {BEGIN_MARK}; for i in {{1..600}}; do sleep 0.1; done; echo done");
     let mut script = limited(&node, 300, &["bash", "-c", &text]);
-    script.soft_timeout = RunTime::from_seconds(3);
-    script.directives.warning_seconds = 1;
+    script.soft_timeout = RunTime::from_seconds(10);
+    script.directives.warning_seconds = 5;
     script.directives.requeue = false;
     let output = node.run(&script, 42, 0);
     assert_eq!(String::from_utf8_lossy(&output.stdout), "warned\n", "{}", stderr(&output));
@@ -101,18 +102,21 @@ fn before_its_limit_a_program_is_warned_once() {
 #[test]
 fn slurms_own_warning_is_passed_on_and_the_program_goes_on() {
     let node = Node::new();
-    let text =
-        format!("trap 'echo warned' USR1; {BEGIN_MARK}; kill -USR1 $BATCH; sleep 1; echo done; exit 3");
+    let text = format!(
+        "trap 'echo warned; is_warned=1' USR1; {BEGIN_MARK}; kill -USR1 $BATCH; \
+         until [ -n \"$is_warned\" ]; do sleep 0.1; done; echo done; exit 3"
+    );
     let output = node.run(&node.script(&["bash", "-c", &text]), 42, 0);
     assert_eq!(String::from_utf8_lossy(&output.stdout), "warned\ndone\n", "{}", stderr(&output));
     assert_eq!(output.status.code(), Some(3));
 }
 
 /// The warning comes while the container is set up, which it would end.
-#[test_case(OnWarning::Default, 1; "a command")]
-#[test_case(OnWarning::Default, 2; "a command on two nodes")]
-#[test_case(OnWarning::Ignore, 2; "a training on two nodes")]
-fn a_warning_waits_until_the_program_has_begun(on_warning: OnWarning, nodes: u32) {
+#[test_case(OnWarning::Default, 1, 1; "a command")]
+#[test_case(OnWarning::Default, 2, 1; "a command on two nodes")]
+#[test_case(OnWarning::Default, 1, 2; "a command of two tasks on a node")]
+#[test_case(OnWarning::Ignore, 2, 1; "a training on two nodes")]
+fn a_warning_waits_until_the_program_has_begun(on_warning: OnWarning, nodes: u32, tasks_per_node: u32) {
     let node = Node::new();
     fs::write(node.file("setup"), "").unwrap();
     let ready = node.file("ready");
@@ -133,9 +137,11 @@ fn a_warning_waits_until_the_program_has_begun(on_warning: OnWarning, nodes: u32
     let program = if on_warning == OnWarning::Default { "bash" } else { "python3" };
     let mut script = node.script(&[program, "-c", &text]);
     script.components[0].on_warning = on_warning;
-    let script = on_nodes(script, nodes);
-    // Of two nodes, one task takes longer: until then the warning waits, however slowly the other gets its handler.
-    let other = node.file("state/begun.main.0");
+    let mut script = on_nodes(script, nodes);
+    script.directives.tasks_per_node = tasks_per_node;
+    script.components[0].tasks_per_node = tasks_per_node;
+    // Of two tasks, one takes longer: until then the warning waits, however slowly the other gets its handler.
+    let other = node.file("state/begun.main.1");
     let mut command = node.command(&script, 42, 0);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     node.wait_for("srun.args");
@@ -143,9 +149,9 @@ fn a_warning_waits_until_the_program_has_begun(on_warning: OnWarning, nodes: u32
     assert!(told.success());
     node.wait_for("state/warned");
     fs::write(node.file("set_up"), "").unwrap();
-    node.wait_for("state/begun.main.1");
+    node.wait_for("state/begun.main.0");
     node.wait_for("ready");
-    if nodes == 2 {
+    if nodes * tasks_per_node == 2 {
         fs::write(other, "").unwrap();
     }
     let output = child.wait_with_output().unwrap();
@@ -239,10 +245,11 @@ fn no_results_are_no_reason_to_fail() {
 #[test]
 fn a_limit_that_comes_while_services_end_does_not_change_what_has_succeeded() {
     let node = Node::new();
-    let serve = "trap 'sleep 4; exit 0' TERM; touch $SITE/serves; while :; do sleep 0.1; done";
+    let serve = "trap 'sleep 7; exit 0' TERM; touch $SITE/serves; while :; do sleep 0.1; done";
     let score = "until [ -e $SITE/serves ]; do sleep 0.1; done";
     let table = table(&node, &[("model", Kind::Service, serve), ("score", Kind::Step, score)]);
-    let script = BatchScript { soft_timeout: RunTime::from_seconds(3), ..table };
+    // After the step has ended, on a busy machine too, and before the service has.
+    let script = BatchScript { soft_timeout: RunTime::from_seconds(6), ..table };
     let output = node.run(&script, 42, 0);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert!(!node.has("state/limited") && !node.has("state/requeued"), "{}", stderr(&output));

@@ -44,7 +44,7 @@ export SLURM_STEP_ID=$step
 set -m
 children=()
 for ((task = 0; task < tasks; task++)); do
-  SLURM_NODEID=$((tasks == 1 ? 1 : task)) "$@" <&0 >>"${out/\%t/$task}" 2>>"${err/\%t/$task}" &
+  SLURM_NODEID=$((tasks == 1 ? 1 : task)) SLURM_PROCID=$task "$@" <&0 >>"${out/\%t/$task}" 2>>"${err/\%t/$task}" &
   children+=("$!")
   echo "$!" >>"$SITE/tasks"
   echo "$!" >>"$SITE/step.$step/tasks"

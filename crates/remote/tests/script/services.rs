@@ -283,8 +283,9 @@ fn the_steps_after_one_that_may_fail_run_and_the_job_has_its_code() {
         may_fail,
         ..component(&["bash", "-c", text])
     };
-    let mut slow = step("slow", true, "exec sleep 600");
-    slow.timeout = slurm::RunTime::from_seconds(1);
+    let mut slow = step("slow", true, "trap 'echo saved; exit' TERM; while :; do sleep 0.1; done");
+    // By then it listens, on a busy machine too.
+    slow.timeout = slurm::RunTime::from_seconds(5);
     let components = vec![
         step("first", true, "exit 7"),
         slow,
@@ -293,7 +294,7 @@ fn the_steps_after_one_that_may_fail_run_and_the_job_has_its_code() {
     ];
     let output = node.run(&BatchScript { components, ..node.script(&[]) }, 42, 0);
     is_code(&output, 7);
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "last\n");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "saved\nlast\n");
     says(&output, "the step first has ended with code 7; the job goes on");
     assert_eq!(record(&node), ["done", "first 7", "slow 115", "second 8", "last 0"]);
     let failing = vec![step("first", true, "exit 7"), step("last", false, "exit 9")];

@@ -20,9 +20,9 @@ _tao_pause() {
   for place in "${!_tao_programs[@]}"; do
     if ((_tao_warned && !_tao_told[place] && !_tao_serves[place])); then
       begun=("$_tao_state/begun.${_tao_names[place]}".*)
-      # A step that has not begun gets it later: during the setup of a container the signal would end its task. srun passes it on to
-      # every process of its step, and to nothing else.
-      if [ -e "${begun[0]}" ] && ((${#begun[@]} >= _tao_nodes[place])); then
+      # A step of which a task has not begun gets it later: during the setup of a container the signal would end that task. srun passes
+      # it on to every process of its step, and to nothing else.
+      if [ -e "${begun[0]}" ] && ((${#begun[@]} >= _tao_tasks[place])); then
         _tao_told[place]=1
         kill -USR1 "${_tao_programs[place]}" 2>/dev/null
       fi
@@ -39,32 +39,36 @@ _tao_pause() {
 # can save their work, within a minute. Proxies and services have none to save, and some hang: they have eight seconds. The check avoids
 # another job, if a controller that has lost its state has given the id again; scancel would have to list all jobs to compare a name.
 _tao_ask_to_end() {
-  local place step some=() others=0 patience=60
+  local place some=() others=0 patience=60
   if [ "$_tao_asked" = "$1" ]; then return; fi
   if (($1 > 1)); then patience=8; fi
   _tao_asked=$1
   for place in "${!_tao_programs[@]}"; do
-    if ((_tao_serves[place] != $1)); then
-      others=1
-    elif [ -f "$_tao_state/step.${_tao_names[place]}" ]; then
-      read -r -d '' -n 400 step _ <"$_tao_state/step.${_tao_names[place]}"
-      if [[ $step =~ ^[0-9]+$ ]]; then some+=("$_tao_self.$step"); fi
-    fi
+    if ((_tao_serves[place] != $1)); then others=1; else _tao_add_step "$place"; fi
   done
   if ((!others)); then some=("$_tao_self"); fi
-  # Slurm itself ends the steps of a job that it cancels or requeues, and scancel would try for a minute.
-  if ((${#_tao_programs[@]} && ${#some[@]})) && [[ $(_tao_show 30) == *' JobState=RUNNING '* ]]; then
-    timeout 30 scancel --signal=TERM "${some[@]}" >&2 </dev/null
-  fi
+  if ((${#_tao_programs[@]})); then _tao_terminate "${some[@]}"; fi
   _tao_press_at=$(($(_tao_now) + patience)) _tao_kill_from=$((_tao_press_at + 15))
+}
+
+# Adds to the list `some` what scancel calls the step of a component ($1), if one has begun.
+_tao_add_step() {
+  local step=
+  if [ -f "$_tao_state/step.${_tao_names[$1]}" ]; then read -r -d '' -n 400 step _ <"$_tao_state/step.${_tao_names[$1]}"; fi
+  if [[ $step =~ ^[0-9]+$ ]]; then some+=("$_tao_self.$step"); fi
+}
+# Sends SIGTERM to the tasks of these steps. Slurm itself ends the steps of a job that it cancels or requeues, and scancel would try for
+# a minute.
+_tao_terminate() {
+  if (($#)) && [[ $(_tao_show 30) == *' JobState=RUNNING '* ]]; then timeout 30 scancel --signal=TERM "$@" >&2 </dev/null; fi
 }
 
 # The step that was added last may fail: those after it begin in any case, and the job ends with its code then.
 _tao_tolerate() { _tao_tolerated[${#_tao_names[@]} - 1]=1; }
 # Adds a component to the table. $1: its name, $2: `step`, `service`, `proxy` for one that needs the services before it, `aid` for a service
-# of the next step alone; or `with` and `aid-with` for those that start with the component before them. $3: its nodes, $4: its time limit in seconds, the rest: its command.
+# of the next step alone; or `with` and `aid-with` for those that start with the component before them. $3: how many tasks it has, $4: its time limit in seconds, the rest: its command.
 _tao_component() {
-  _tao_names+=("$1") _tao_starts+=("$2") _tao_nodes+=("$3") _tao_limits+=("$4")
+  _tao_names+=("$1") _tao_starts+=("$2") _tao_tasks+=("$3") _tao_limits+=("$4")
   case $2 in service) _tao_serves+=(3) ;; proxy) _tao_serves+=(2) ;; aid*) _tao_serves+=(1) ;; *) _tao_serves+=(0) ;; esac
   _tao_from+=("${#_tao_words[@]}") _tao_lengths+=("$(($# - 4))") _tao_words+=("${@:5}")
 }
@@ -141,6 +145,15 @@ _tao_take_end() {
   fi
   if ((end)); then _tao_fail "$1" "$end" "has ended with code $end"; fi
 }
+# Ends a step ($1) that may fail and has reached its time limit, in the stages of a job that ends: scancel, srun, a kill. A step that has
+# not begun has nothing to save.
+_tao_press() {
+  local some=() signal=KILL
+  if ((!_tao_pressed[$1])); then _tao_over[$1]=115; _tao_add_step "$1"; _tao_terminate "${some[@]}"; fi
+  if ((_tao_pressed[$1] < 2)); then signal=TERM; fi
+  if ((!${#some[@]})); then kill -s "$signal" "${_tao_programs[$1]}" 2>/dev/null; fi
+  ((_tao_limits[$1] += _tao_pressed[$1]++ ? 15 : 60))
+}
 # Looks at each program. Fails if the job ends: a step has failed, a service has ended, or a signal or limit has come.
 _tao_look() {
   local place
@@ -151,9 +164,7 @@ _tao_look() {
         _tao_fail "$place" 115 "has reached its time limit of ${_tao_limits[place]} s"
         break
       fi
-      # Killed, if it is still there after a minute.
-      kill -s "$([ -n "${_tao_over[place]-}" ] && echo KILL || echo TERM)" "${_tao_programs[place]}" 2>/dev/null
-      _tao_over[place]=115 _tao_limits[place]=$((_tao_limits[place] + 60))
+      _tao_press "$place"
       continue
     fi
     _tao_reap "$place"

@@ -2,6 +2,8 @@
 # The entry of each task, on its node and inside its container. The words before the program set the task up, in their order. It
 # has no variables of its own, because those of the job may have any name. $1: the state directory, $2: the component.
 _tao_enter() {
+  # Its number among the tasks of the component, which is hidden from some programs.
+  set -- "$1" "$2.${SLURM_PROCID-}" "${@:3}"
   while :; do
     case $3 in
     # One of several tasks. A signal is for its program, which gets it too: who waits for the program must not end before it.
@@ -49,11 +51,13 @@ _tao_enter() {
         LD_LIBRARY_PATH="${3#*=}/lib64:${3#*=}/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" \
         LIBRARY_PATH="${3#*=}/lib64:${3#*=}/lib${LIBRARY_PATH:+:$LIBRARY_PATH}"
       ;;
+    # The program itself may tell when it can be warned.
+    --mark) export _tao_begun="$1/begun.$2" ;;
     # From now on it can be warned. Each task has a marker of its own, because tasks on several nodes cannot append to one file. Not
     # `:`, a special builtin: with POSIXLY_CORRECT its failed redirection would end the shell.
-    --begun) true 2>/dev/null >"$1/begun.$2.${SLURM_NODEID-}" ;;
+    --begun) true 2>/dev/null >"$1/begun.$2" ;;
     # By its number, a step is signaled without the others.
-    --step) echo "${SLURM_STEP_ID-}" >"$1/step.$2" ;;
+    --step) echo "${SLURM_STEP_ID-}" >"$1/step.${2%.*}" ;;
     --exec) exec "${@:4}" ;;
     # bash itself would tell in the log of the program that a signal has ended it.
     --run)
@@ -67,10 +71,10 @@ _tao_enter() {
     set -- "$1" "$2" "${@:4}"
   done
 }
-# The first task that fails leaves its code. $1, $2: as above, $3: the code.
+# The first task that fails leaves its code. $1: the state directory, $2: the component and the task, $3: the code.
 _tao_leave() {
   set -C
-  if (($3)); then echo "$3" 2>/dev/null >"$1/failed.$2"; fi
+  if (($3)); then echo "$3" 2>/dev/null >"$1/failed.${2%.*}"; fi
   exit "$3"
 }
 # Runs the lines of a file ($1), each ended by a NUL, such as `module load cuda`. A shell that is no login shell may lack `module`.
