@@ -1,15 +1,16 @@
 //! Faults of the way to an image.
 
 rules! { IMAGES:
-    Infrastructure Image Cause "image-pull": r"(?:pyxis|enroot|\[ERROR\]|curl: \().*(?:timed out|Could not resolve host|Connection reset|connection refused|returned error code: (?:429|5\d\d))|curl: \((?:6|7|18|28|35|52|56)\)|(?:pyxis:\s+|\[ERROR\] )Checksum mismatch: |^FATAL: .* docker://.*(?:i/o timeout|connection refused|connection reset|no such host|TLS handshake timeout|toomanyrequests|received unexpected HTTP status: 5)",
+    Infrastructure Image Cause "image-pull": r"(?:pyxis|enroot|\[ERROR\]|curl: \().*(?:timed out|Could not resolve host|Connection reset|connection refused|returned error code: (?:429|5\d\d))|curl: \((?:6|7|18|28|35|52|56)\)|(?:pyxis:\s+|\[ERROR\] )Checksum mismatch: |^Checksum mismatch: [0-9a-f]{12}|^FATAL: .* docker://.*(?:i/o timeout|connection refused|connection reset|no such host|TLS handshake timeout|toomanyrequests|received unexpected HTTP status: 5)",
         "the image could not be pulled on the node",
         "Run the job again. If this persists, check the connection from the nodes to the registry.",
         ["slurmstepd-node01: error: pyxis:     curl: (28) Connection timed out after 30000 milliseconds",
          "[ERROR] URL https://registry/v2/x/blobs/y returned error code: 503 Service Unavailable",
          "slurmstepd-node01: error: pyxis:     Checksum mismatch: a3ed95caeb02",
+         "Checksum mismatch: a3ed95caeb02ffe68cdd9fd84406680ae93d633cb16422d00e8a7c22955b46d4",
          "curl: (6) Could not resolve host: registry",
          "FATAL:   Unable to handle docker://a/b:1 uri: failed to get checksum for docker://a/b:1: pinging container registry registry:5555: Get \"https://registry:5555/v2/\": dial tcp 131.169.5.213:5555: i/o timeout"],
-        ["[INFO] Downloading 3 missing layers..."];
+        ["[INFO] Downloading 3 missing layers...", "Checksum mismatch: the data set is not the expected one"];
     // jq rejects the body of an answer: the error page of a gateway, with any status. Enroot before 3.5 also
     // gets one from ECR, although the login is right (NVIDIA/enroot#143). Enroot says the same if the node has no jq.
     Infrastructure Image Cause "registry-answer": r"\[ERROR\] Could not process JSON input",
