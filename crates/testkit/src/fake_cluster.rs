@@ -78,6 +78,8 @@ struct State {
     claims: HashMap<String, BTreeMap<u32, bool>>,
     ids: HashMap<String, SlurmJobId>,
     removed: HashSet<String>,
+    /// The backlogs of status files that conclusions have asked for, by name.
+    backlogs: HashMap<String, Vec<u64>>,
     stuck: HashSet<String>,
     purged: HashSet<Uuid>,
     sick: BTreeMap<NodeName, String>,
@@ -147,6 +149,11 @@ impl FakeCluster {
     /// Whether the file was removed by a command.
     pub fn removed(&self, path: &str) -> bool {
         self.state().removed.contains(path)
+    }
+
+    /// How many unread bytes of a status file each conclusion of a job, or of a task, has asked for.
+    pub fn backlogs(&self, name: &str) -> Vec<u64> {
+        self.state().backlogs.get(name).cloned().unwrap_or_default()
     }
 
     /// A job that somebody else has submitted, or that is left over from before.

@@ -10,12 +10,12 @@ use crate::{
     clock::Timestamp,
     progress::{
         downsample,
-        status_file::{is_name, metric, number},
+        status_file::{MAX_METRICS, is_name, metric_or_null, number},
     },
 };
 
-/// The most metrics.
-pub const MOST_METRICS: usize = 200;
+/// The most metrics, as in the progress of a job.
+pub const MOST_METRICS: usize = MAX_METRICS;
 /// The most series: metrics of attempts.
 const MOST_SERIES: usize = 1000;
 /// The most points of all series together.
@@ -221,8 +221,7 @@ fn values(line: &Map<String, Value>) -> impl Iterator<Item = (&str, Option<f64>)
     };
     named.chain(own.filter(|_| is_named())).filter(|(key, _)| is_name(key)).filter_map(|(key, value)| {
         // Events have null in the place of NaN.
-        let value = if value.is_null() { Some(Value::Null) } else { metric(value) };
-        value.map(|value| (key, value.as_f64().filter(|value| value.is_finite())))
+        metric_or_null(value).map(|value| (key, value.as_f64().filter(|value| value.is_finite())))
     })
 }
 

@@ -32,19 +32,24 @@ pub struct StatusLine {
     pub eta: Option<String>,
     pub time_per_epoch: Option<String>,
     pub time_per_iter: Option<String>,
-    /// Null for a value that is not finite, as in `metrics`.
+    /// Null for a value that is null or not finite.
     pub key_metric: Option<Value>,
+    /// Null for a value that is not finite.
     pub metrics: Map<String, Value>,
+    /// The names of metrics that are null: some loggers write NaN so.
+    pub nulls: Vec<String>,
     /// The job's own `date` and `time`, in seconds since 1970 as if in UTC: only differences between lines are meaningful.
     pub clock: Option<i64>,
 }
 
-/// The most metrics of a job.
-pub(crate) const MAX_METRICS: usize = 64;
+/// The most metrics of a job. A detector may have several for each of its classes, 80 with COCO.
+pub(crate) const MAX_METRICS: usize = 200;
 /// A longer line, in bytes, is read up to here: TAO writes large tables last.
 const MAX_LINE: usize = 128 * 1024;
 /// The event of a longer line, in bytes, contains only its plain fields.
 const MAX_EVENT: usize = 16 * 1024;
+/// The most of these fields.
+const MAX_FIELDS: usize = 64;
 const MAX_TEXT: usize = 2000;
 
 /// A line as it stands in the file.
@@ -123,8 +128,8 @@ pub(crate) fn read_line(text: Text<'_>) -> Option<(Option<StatusLine>, Value)> {
         fields.retain(|_, value| !value.is_object() && !value.is_array());
         fields.values_mut().for_each(shorten);
         // A long line may also have many small fields.
-        if fields.len() > MAX_METRICS {
-            fields = fields.into_iter().take(MAX_METRICS).collect();
+        if fields.len() > MAX_FIELDS {
+            fields = fields.into_iter().take(MAX_FIELDS).collect();
         }
         let key = if is_whole { "truncated_from_bytes" } else { "longer_than_bytes" };
         fields.insert(key.to_owned(), bytes.len().into());
@@ -187,10 +192,12 @@ impl From<&Map<String, Value>> for StatusLine {
             Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
         };
         let count = |key| fields.get(key).and_then(count);
-        let mut metrics = Map::new();
+        let (mut metrics, mut nulls) = (Map::new(), Vec::new());
         for group in [fields.get("kpi"), fields.get("graphical")].into_iter().flatten() {
             for (key, value) in group.as_object().into_iter().flatten() {
-                if metrics.len() < MAX_METRICS
+                if is_null(value) {
+                    nulls.push(key.clone());
+                } else if metrics.len() < MAX_METRICS
                     && is_name(key)
                     && !metrics.contains_key(key)
                     && let Some(value) = metric(value)
@@ -210,8 +217,9 @@ impl From<&Map<String, Value>> for StatusLine {
             eta: text("eta"),
             time_per_epoch: text("time_per_epoch"),
             time_per_iter: text("time_per_iter"),
-            key_metric: fields.get("key_metric").and_then(metric),
+            key_metric: fields.get("key_metric").and_then(metric_or_null),
             metrics,
+            nulls,
             clock: text("date").zip(text("time")).and_then(|(date, time)| clock(&date, &time)),
         }
     }
@@ -236,12 +244,23 @@ fn count(value: &Value) -> Option<u64> {
 }
 
 /// The value of a metric: a number, alone or as `{"value": …}`. Null if it is not finite. `None` for anything else.
-pub(super) fn metric(value: &Value) -> Option<Value> {
+fn metric(value: &Value) -> Option<Value> {
     match value {
         Value::Object(fields) => metric(fields.get("value")?),
         Value::Number(_) => Some(value.clone()),
         Value::Null | Value::Bool(_) | Value::String(_) | Value::Array(_) => number(value).map(Value::from),
     }
+}
+
+/// The same, and null for a metric that is null.
+pub(super) fn metric_or_null(value: &Value) -> Option<Value> {
+    if is_null(value) { Some(Value::Null) } else { metric(value) }
+}
+
+/// Whether a metric is null, alone or as `{"value": null}`.
+fn is_null(value: &Value) -> bool {
+    let fields = value.as_object();
+    fields.map_or(value.is_null(), |fields| fields.get("value").is_some_and(is_null))
 }
 
 pub(super) fn is_name(key: &str) -> bool {

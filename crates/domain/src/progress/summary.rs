@@ -28,7 +28,7 @@ pub struct Progress {
     pub time_per_iter: Option<String>,
     /// The newest value of the job's key metric, if that was finite.
     pub key_metric: Option<f64>,
-    /// The newest value of each metric; null if that was not finite.
+    /// The newest value of each metric; null if that was null or not finite.
     pub metrics: Map<String, Value>,
     /// The job's newest message.
     pub message: Option<String>,
@@ -88,6 +88,12 @@ impl Progress {
             self.word = line.word.map(|word| word.to_string()).or(self.word.take());
             if let Some(epoch) = line.epoch {
                 self.pace.record(epoch, line.clock.unwrap_or_else(|| now.timestamp()));
+            }
+            // Without an earlier value it is not known to be a metric.
+            for key in &line.nulls {
+                if let Some(value) = self.metrics.get_mut(key) {
+                    *value = Value::Null;
+                }
             }
             for (key, value) in &line.metrics {
                 // A job with a new metric name at each step would otherwise grow its row without limit.
@@ -203,6 +209,8 @@ fn percent(done: Option<u64>, of: Option<u64>) -> Option<u8> {
 #[cfg(test)]
 mod tests {
     use chrono::DateTime;
+    use serde_json::json;
+    use test_case::test_case;
 
     use super::*;
     use crate::progress::status_file::read_lines;
@@ -230,15 +238,33 @@ mod tests {
         assert_eq!(progress.final_status(), Some(StatusWord::Running));
     }
 
-    #[test]
-    fn a_metric_that_is_no_longer_finite_is_null() {
+    #[test_case("NaN"; "as Python writes it")]
+    #[test_case("null"; "as other loggers write NaN")]
+    #[test_case(r#"{"value":NaN}"#; "in an object")]
+    #[test_case(r#"{"value":null}"#; "as null in an object")]
+    fn a_metric_that_is_no_longer_finite_is_null(written: &str) {
         let healthy = "{\"kpi\":{\"loss\":0.5,\"acc\":0.9},\"key_metric\":0.9}\n";
-        let diverged = "{\"kpi\":{\"loss\":NaN},\"key_metric\":NaN}\n";
+        let diverged = format!("{{\"kpi\":{{\"loss\":{written}}},\"key_metric\":{written}}}\n");
         let progress = after(&format!("{healthy}{diverged}"));
         assert_eq!((&progress.metrics["loss"], &progress.metrics["acc"]), (&Value::Null, &0.9.into()));
         assert_eq!(progress.key_metric, None);
         let progress = after(&format!("{diverged}{healthy}"));
         assert_eq!((&progress.metrics["loss"], progress.key_metric), (&0.5.into(), Some(0.9)));
+    }
+
+    #[test]
+    fn a_null_without_an_earlier_value_is_no_metric_and_hides_no_number() {
+        assert!(after("{\"kpi\":{\"val_loss\":null,\"note\":null}}\n").metrics.is_empty());
+        let both = "{\"kpi\":{\"loss\":0.5}}\n{\"kpi\":{\"loss\":null},\"graphical\":{\"loss\":0.25}}\n";
+        assert_eq!(after(both).metrics["loss"], json!(0.25));
+    }
+
+    #[test]
+    fn the_precision_of_each_of_eighty_classes_is_a_metric() {
+        let classes: Map<String, Value> =
+            (0..80).map(|class| (format!("AP of class {class}"), json!(0.5))).collect();
+        let line = json!({"status": "RUNNING", "kpi": classes, "graphical": {"loss": 0.25}});
+        assert_eq!(after(&format!("{line}\n")).metrics.len(), 81);
     }
 
     #[test]

@@ -98,15 +98,33 @@ impl State {
             markers: HashMap::new(),
             signs_of_life: HashMap::new(),
             reports: HashMap::new(),
-            arrays: remote::ArrayAnswers::default(),
+            arrays: self.task_rows(command),
             dropped_rows: 0,
         }
+    }
+
+    /// What squeue says of the tasks of arrays: each is in the state of its array.
+    fn task_rows(&self, command: &Poll) -> remote::ArrayAnswers {
+        let mut asked: Vec<_> = command.jobs.iter().filter_map(|job| Some((job.id, job.index?))).collect();
+        for array in &command.arrays {
+            asked.extend(array.rest.iter().map(|index| (array.id, index)));
+        }
+        let mut answers = remote::ArrayAnswers::default();
+        for (id, index) in asked {
+            if let Some(job) = self.jobs.iter().find(|job| job.queued && job.id == id) {
+                answers.queue.entry(id).or_default().tasks.insert(index, queue_row(job));
+            }
+        }
+        answers
     }
 
     fn conclude(&mut self, command: &Conclude) -> Vec<Concluded> {
         let mut concluded = Vec::new();
         for job in &command.jobs {
-            let entry = self.jobs.iter().find(|entry| entry.name == job.key.name.as_str());
+            self.backlogs.entry(job.key.name.to_string()).or_default().push(job.status_backlog);
+            // The name of a task ends in its index.
+            let name = job.key.name.as_str().split('_').next();
+            let entry = self.jobs.iter().find(|entry| Some(entry.name.as_str()) == name);
             let exit = entry.and_then(|entry| entry.marker);
             let log = entry.map_or_else(Vec::new, |entry| entry.log.clone());
             let status = entry.filter(|entry| entry.is_endless).and_then(|_| next_part(job));

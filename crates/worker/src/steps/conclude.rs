@@ -186,7 +186,7 @@ fn concluding(job: &Job, now: Timestamp) -> Option<Concluding> {
         logs: [paths.log(attempt, LogStream::Out).ok()?, paths.log(attempt, LogStream::Err).ok()?].concat(),
         results_dir: paths.results.clone(),
         status: job.run.status.cursors(),
-        status_backlog: status_backlog(job, now),
+        status_backlog: status_backlog(job.finishing_since, now),
         results: parts_at_the_end(&job.spec, &places(job)?),
         remove: paths.secret_files(&job.spec),
     })

@@ -257,7 +257,7 @@ fn concluding(job: &Job, attempt: &Attempt, ended: &EndedRun, now: Timestamp) ->
         results: parts_at_the_end(&job.spec, &places),
         results_dir: places.home,
         status: ended.run.status.cursors(),
-        status_backlog: status_backlog(job, now),
+        status_backlog: status_backlog(Some(ended.since), now),
         remove: Vec::new(),
         is_bare: !had_nodes(&ended.run),
         may_have_failed: had_nodes(&ended.run) && may_have_failed(job.desired, &ended.run),

@@ -1,6 +1,15 @@
 //! What a job can write without end costs the cluster a bounded number of commands.
 
+use domain::{ArrayTasks, JobArray};
+use remote::{STATUS_BACKLOG, STATUS_BYTES};
+
 use super::*;
+
+/// The backlogs that conclusions have asked for: the whole file first, and its end after five minutes.
+fn assert_shrinks(backlogs: &[u64]) {
+    let ends = backlogs.first().zip(backlogs.last());
+    assert_eq!(ends, Some((&STATUS_BACKLOG, &(STATUS_BYTES as u64))), "{backlogs:?}");
+}
 
 impl Bench {
     /// Concludes the only job until it has ended, and returns the number of commands.
@@ -33,6 +42,27 @@ async fn a_status_file_without_end_is_read_with_pauses_and_not_for_ever(pool: Pg
     let commands = bench.concluded().await;
     assert!(commands <= 80, "{commands} commands");
     assert_eq!(bench.status(id).await, (Status::Done, Phase::Ended));
+    assert_shrinks(&bench.fake.backlogs(&name));
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn the_status_file_of_a_task_without_end_is_read_like_that_of_a_job(pool: PgPool) {
+    let bench = Bench::new(pool);
+    let Job { id, owner, cluster, mut spec, .. } = command_job(1);
+    let tasks = ArrayTasks::Indices("0-1".parse().unwrap());
+    spec.array = Some(JobArray { tasks, max_parallel: None });
+    let id = bench.accept(Job::accepted(id, owner, cluster, spec, bench.clock.now())).await;
+    bench.step(Lane::Submit).await;
+    let name = format!("tao-job-{id}");
+    bench.fake.write_without_end(&name);
+    bench.fake.set_state(&name, &SlurmState::Completed, Some(0));
+    bench.poll().await;
+    let commands = bench.concluded().await;
+    assert!(commands <= 80, "{commands} commands");
+    assert_eq!(bench.status(id).await, (Status::Done, Phase::Ended));
+    for task in 0..2 {
+        assert_shrinks(&bench.fake.backlogs(&format!("{name}_{task}")));
+    }
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]

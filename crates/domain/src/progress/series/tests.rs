@@ -68,7 +68,7 @@ fn values_that_are_no_finite_numbers_are_counted_or_left_out() {
         (
             1,
             event(
-                r#"{"step":1,"kpi":{"loss":NaN,"a":null,"b":"inf","table":{"car":1},"list":[1],"why":"x"},"key_metric":-Infinity}"#,
+                r#"{"step":1,"kpi":{"loss":NaN,"a":null,"b":"inf","v":{"value":NaN},"table":{"car":1},"list":[1],"why":"x"},"key_metric":-Infinity}"#,
             ),
         ),
         (1, event(r#"{"step":2,"kpi":{"loss":0.5,"deep":{"value":{"value":2}},"yes":true,"big":1e300}}"#)),
@@ -84,6 +84,7 @@ fn values_that_are_no_finite_numbers_are_counted_or_left_out() {
         ("deep", 1, 0),
         ("key_metric", 0, 1),
         ("loss", 1, 1),
+        ("v", 0, 1),
         ("yes", 1, 0),
     ];
     assert_eq!(counts, expected);

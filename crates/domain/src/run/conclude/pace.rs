@@ -17,9 +17,9 @@ const LEAST_PAUSE: TimeDelta = TimeDelta::seconds(5);
 const LEAST_PAUSE_OF_A_READER: TimeDelta = TimeDelta::seconds(1);
 const LONGEST_PAUSE: TimeDelta = TimeDelta::minutes(10);
 
-/// How many unread bytes of a status file are read before only its end is.
-pub fn status_backlog(job: &Job, now: Timestamp) -> u64 {
-    if finishing_for(job, now) < WHOLE_FILES { STATUS_BACKLOG } else { STATUS_BYTES as u64 }
+/// How many unread bytes of a status file are read before only its end is. `since`: when the job ended, or the task of an array.
+pub fn status_backlog(since: Option<Timestamp>, now: Timestamp) -> u64 {
+    if passed(since, now) < WHOLE_FILES { STATUS_BACKLOG } else { STATUS_BYTES as u64 }
 }
 
 /// When a job that waits until `until` is concluded again: evidence may come at any moment.
@@ -55,5 +55,23 @@ fn pause(job: &Job, now: Timestamp) -> TimeDelta {
 }
 
 fn finishing_for(job: &Job, now: Timestamp) -> TimeDelta {
-    job.finishing_since.map_or(TimeDelta::zero(), |since| now - since)
+    passed(job.finishing_since, now)
+}
+
+fn passed(since: Option<Timestamp>, now: Timestamp) -> TimeDelta {
+    since.map_or(TimeDelta::zero(), |since| now - since)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn after_five_minutes_only_the_ends_of_status_files_are_read() {
+        let since = Timestamp::UNIX_EPOCH;
+        let after = |seconds| status_backlog(Some(since), since + TimeDelta::seconds(seconds));
+        assert_eq!([0, 299].map(after), [STATUS_BACKLOG; 2]);
+        assert_eq!([300, 3600].map(after), [STATUS_BYTES as u64; 2]);
+        assert_eq!(status_backlog(None, since), STATUS_BACKLOG, "it has not ended");
+    }
 }

@@ -80,6 +80,35 @@ fn what_the_job_reported_ends_with_a_full_stop() {
 }
 
 #[test]
+fn of_several_reported_failures_the_first_one_is_in_the_message() {
+    let job = Case { tao: true, word: Some("RUNNING"), ..Case::default() }.job();
+    let lines = "{\"status\":\"FAILURE\",\"message\":\"RuntimeError: the loss went away\"}\n\
+                 {\"status\":\"FAILURE\",\"message\":\"train action failed for dino\"}\n";
+    let status = [StatusChunk {
+        key: String::new(),
+        path: "/lustre/r/status.json".parse().unwrap(),
+        inode: 1,
+        size: lines.len() as u64,
+        written_at: 0,
+        note: None,
+        start_offset: 0,
+        skipped: 0,
+        before: Vec::new(),
+        bytes: lines.into(),
+        restarted: false,
+        complete: true,
+    }];
+    let exit = ExitRecord { slurm_id: SlurmJobId::new(7).unwrap(), restart: 0, code: 0, at: 0 };
+    let markers = Markers { exit: Some(exit), started: Some(started()), ..Markers::default() };
+    let found = Findings { markers: &markers, status: &status, ..NOTHING };
+    let Ending::Ended(job) = conclude(&job, &found, &Graces::default(), T0) else { panic!("it has ended") };
+    let expected = "The job reported a failure: RuntimeError: the loss went away. Not retried: there is no sign of an \
+                    infrastructure failure.";
+    assert_eq!(job.message, expected);
+    assert_eq!(job.run.progress.message.as_deref(), Some("train action failed for dino"));
+}
+
+#[test]
 fn a_step_killed_for_its_memory_says_so() {
     let err = "slurmstepd: error: Exceeded job memory limit\nsrun: error: node01: task 0: Killed\n";
     let job = Case { code: Some(9), state: Some(SlurmState::Failed), err, ..Case::default() }.ended();
