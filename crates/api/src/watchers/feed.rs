@@ -271,6 +271,8 @@ pub(crate) struct Published {
     pub(crate) job: JobId,
     pub(crate) seq: u64,
     pub(crate) outlook: Outlook,
+    /// The size of its data as JSON.
+    pub(crate) bytes: usize,
     owner: Owner,
     cluster: String,
     kind: String,
@@ -287,8 +289,9 @@ impl Published {
             tracing::error!(%error, job.id = %job, "cannot write an event as JSON");
             "{}".to_owned()
         });
+        let bytes = data.len();
         let frame = Event::default().event(&kind).id(id.to_string()).data(data);
-        Self { id, job, seq, outlook, owner, cluster, kind, frame }
+        Self { id, job, seq, outlook, bytes, owner, cluster, kind, frame }
     }
 
     /// The event as it is streamed.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::response::{Response, sse::Event};
 use domain::{JobId, Status};
 use futures_util::{StreamExt, stream};
-use persistence::{FeedFilter, StoreError, Viewer};
+use persistence::{FeedEvent, FeedFilter, StoreError, Viewer};
 use serde::Serialize;
 use tokio::{
     sync::broadcast,
@@ -22,7 +22,12 @@ use crate::{
     watchers::feed::{Outlook, Published},
 };
 
-const PAGE: u32 = 500;
+/// The fewest and the most events that are read at a time.
+const FEWEST: u32 = 16;
+const MOST: u32 = 500;
+/// A page ends with the event that reaches this size: the page stays in memory while the client reads nothing, and one event can
+/// have 16 KiB.
+const PAGE_BYTES: usize = 64 * 1024;
 
 /// The watched jobs.
 #[derive(Debug, Clone)]
@@ -71,6 +76,8 @@ pub(crate) struct Watcher {
     seq: u64,
     /// The database has events that were not read yet.
     is_behind: bool,
+    /// How many events the next read asks for.
+    rows: u32,
     outlook: Outlook,
     is_over: bool,
     until: Instant,
@@ -91,6 +98,7 @@ impl Watcher {
             cursor: EventId(0),
             seq: 0,
             is_behind: true,
+            rows: FEWEST,
             outlook: Outlook::Unchanged,
             is_over: false,
             until: Instant::now() + app.limits.follow_for,
@@ -166,23 +174,42 @@ impl Watcher {
                     // Transitions show whether the job has finished.
                     kinds.push("transition".to_owned());
                 }
-                let events = store.job_feed(job, self.seq, self.cursor.0, &kinds, PAGE).await?;
-                self.is_behind = events.len() == PAGE as usize;
-                for event in events {
-                    self.take(&Published::new(event), out);
-                }
+                let events = store.job_feed(job, self.seq, self.cursor.0, &kinds, self.rows).await?;
+                let is_full = events.len() == self.rows as usize;
+                let is_whole = self.take_page(events, out);
+                self.is_behind = is_full || !is_whole;
             }
             Scope::All(viewer) => {
                 let head = store.feed_head().await?;
-                let page = store.feed(&viewer, &self.filter, self.cursor.0, head, PAGE).await?;
-                for event in page.events {
-                    self.take(&Published::new(event), out);
+                let page = store.feed(&viewer, &self.filter, self.cursor.0, head, self.rows).await?;
+                let is_whole = self.take_page(page.events, out);
+                if is_whole {
+                    self.cursor = self.cursor.max(EventId(page.through));
                 }
-                self.cursor = self.cursor.max(EventId(page.through));
-                self.is_behind = page.more;
+                self.is_behind = page.more || !is_whole;
             }
         }
         Ok(())
+    }
+
+    /// Takes events until the page has its size, and drops the others, which are read again later. Returns whether it took all. The
+    /// next read asks for more events if these were small, and for fewer if they were large.
+    fn take_page(&mut self, events: Vec<FeedEvent>, out: &mut Vec<Event>) -> bool {
+        let is_full = events.len() == self.rows as usize;
+        let mut bytes = 0;
+        for event in events {
+            if bytes >= PAGE_BYTES {
+                self.rows = (self.rows / 2).max(FEWEST);
+                return false;
+            }
+            let event = Published::new(event);
+            bytes += event.bytes;
+            self.take(&event, out);
+        }
+        if is_full {
+            self.rows = (self.rows * 2).min(MOST);
+        }
+        true
     }
 
     fn take(&mut self, event: &Published, out: &mut Vec<Event>) {

@@ -170,6 +170,42 @@ async fn a_slow_watcher_reads_the_rest_from_the_database(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn a_stream_that_is_not_read_holds_a_small_page_and_loses_no_event(pool: PgPool) {
+    const EVENTS: u64 = 40;
+    const PAGE_BYTES: usize = 64 * 1024;
+    let api = TestApi::new(pool.clone());
+    let id = api.job(&json!({"command": "true"})).await;
+    let run = async |statement: String| {
+        sqlx::raw_sql(sqlx::AssertSqlSafe(statement)).execute(&pool).await.unwrap();
+    };
+    run(format!(
+        "insert into job_events (job_id, seq, at, kind, attempt, file, data)
+         select '{id}'::uuid, n, now(), 'status', 1, 'status.json', '{{}}'::jsonb
+         from generate_series(2, {EVENTS}) n"
+    ))
+    .await;
+    // An event that is larger than a page is a page of its own.
+    for line in [16_000, 100_000] {
+        for path in [format!("/jobs/{id}/events"), "/events?after=0".to_owned()] {
+            run(format!(
+                "update job_events set data = jsonb_build_object('text', repeat('x', {line})) where seq > 1"
+            ))
+            .await;
+            let mut events = api.events(&path, None).await;
+            let mut told = vec![events.next().await.expect("the first event")];
+            // From now on only the events that the stream has in memory are large.
+            run("update job_events set data = '{}' where seq > 1".to_owned()).await;
+            for _ in 1..EVENTS {
+                told.push(events.next().await.expect("the stream goes on"));
+            }
+            assert_eq!(seqs(&told), (1..=EVENTS).collect::<Vec<_>>(), "{path}");
+            let held = told.iter().filter(|told| told.data["data"]["text"].is_string()).count();
+            assert!((1..=PAGE_BYTES / line + 1).contains(&held), "{path}: {held} events of {line} bytes");
+        }
+    }
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
 async fn an_id_that_was_never_given_is_answered_with_reset(pool: PgPool) {
     let api = TestApi::new(pool);
     let id = api.job(&json!({"command": "true"})).await;
@@ -240,7 +276,7 @@ async fn the_number_of_watchers_is_limited(pool: PgPool) {
     let busy = async |path: String| {
         let request = Request::get(path).header("accept", "text/event-stream");
         let answer = api.send(request.body(Body::empty()).unwrap());
-        tokio::time::timeout(Duration::from_secs(10), answer).await.expect("an answer and no stream")
+        tokio::time::timeout(Duration::from_mins(3), answer).await.expect("an answer and no stream")
     };
     for path in ["/events".to_owned(), format!("/jobs/{id}/events"), format!("/jobs/{id}/status?wait=1")] {
         busy(path).await.problem(503, "watchers_busy");
