@@ -1,4 +1,4 @@
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use sqlx::{
     PgPool, SqlSafeStr as _,
@@ -127,6 +127,71 @@ async fn a_process_that_connects_while_the_way_back_waits_for_the_lock_is_seen(p
     new.close().await;
 }
 
+/// All relations, columns, indexes, constraints, triggers and functions, and all jobs and attempts, each as a text. The order of columns and comments do not count,
+/// and neither does what belongs to an extension: extensions stay on the way back.
+const SCHEMA: &str = r"
+    select format('%s %s %s', relkind, relname, reloptions) from pg_class
+    where relnamespace = 'public'::regnamespace and relkind in ('r', 'p', 'v', 'm', 'S')
+    union all
+    select row(table_name, column_name, udt_name, is_nullable, column_default, identity_generation, generation_expression)::text
+    from information_schema.columns where table_schema = 'public'
+    union all
+    select indexdef from pg_indexes where schemaname = 'public'
+    union all
+    select format('%s %s %s', conrelid::regclass, conname, pg_get_constraintdef(oid)) from pg_constraint
+    where connamespace = 'public'::regnamespace and contype <> 'n'
+    union all
+    select pg_get_triggerdef(oid) from pg_trigger where not tgisinternal
+    union all
+    select regexp_replace(regexp_replace(pg_get_functiondef(p.oid), '--.*', '', 'gn'), '\s+', ' ', 'g') from pg_proc p
+    where p.pronamespace = 'public'::regnamespace and p.prokind in ('f', 'p')
+      and not exists (select from pg_depend d where d.classid = 'pg_proc'::regclass and d.objid = p.oid and d.deptype = 'e')
+    union all
+    select to_jsonb(j)::text from jobs j
+    union all
+    select to_jsonb(a)::text from slurm_metadata a";
+
+/// A job in its second attempt, in the schema of versions 1 and 2.
+const A_JOB: &str = "
+    insert into jobs (id, owner, cluster, spec, request_hash, status, phase, message, attempt, progress, kill_reason, missing_since,
+                      created_at, last_modified, source)
+    values (gen_random_uuid(), 'me', 'dgx', '{\"image\": \"a:1\"}', '', 'Running', 'running', 'x', 2, '{\"epoch\": 3}', 'quiet', now(),
+            now(), now(), 'squeue');
+    insert into slurm_metadata (job_id, attempt, token, job_dir, image, image_note, slurm_state, exit_code, exit_signal, nodes,
+                                status_files, intended_at, started_at, requeues, requeue_unexplained)
+    select id, n, 't' || n, '/l', '/sqsh/a' || n, 'cached', 'RUNNING', n, 0, 'node' || n, '{\"files\": []}', now(), now(), n, n = 2
+    from jobs, generate_series(1, 2) n";
+
+#[sqlx::test(migrations = false)]
+async fn every_migration_goes_back_and_up_again(pool: PgPool) {
+    let (store, newest) = (store(&pool), version_of(&MIGRATOR));
+    let schema = async || {
+        let found = sqlx::query_scalar::<_, String>(SCHEMA).fetch_all(&pool).await.unwrap();
+        found.into_iter().collect::<BTreeSet<_>>()
+    };
+    let mut known = Vec::new();
+    for version in 1..=newest {
+        MIGRATOR.run_to(version, &pool).await.unwrap();
+        if version == 1 {
+            sqlx::raw_sql(A_JOB).execute(&pool).await.unwrap();
+        }
+        known.push((version, schema().await));
+    }
+    for (version, expected) in known.iter().rev().skip(1) {
+        store.migrate_back(*version).await.unwrap();
+        let found = schema().await;
+        let differ: Vec<_> = found.symmetric_difference(expected).collect();
+        assert!(differ.is_empty(), "back at {version}: {differ:#?}");
+    }
+    for (version, expected) in known.iter().skip(1) {
+        MIGRATOR.run_to(*version, &pool).await.unwrap();
+        let found = schema().await;
+        let differ: Vec<_> = found.symmetric_difference(expected).collect();
+        assert!(differ.is_empty(), "up at {version} again: {differ:#?}");
+    }
+    store.ready().await.unwrap();
+}
+
 /// Everything that both schemas keep of an attempt and of its run.
 const KEPT: &str =
     "select row(r.slurm_state, r.exit_code, r.exit_signal, r.nodes, r.status_files, r.started_at, r.requeues,
@@ -148,15 +213,7 @@ async fn the_runs_of_stored_attempts_move_to_their_table_and_back(pool: PgPool) 
     for version in [1, 2] {
         run(file(version, MigrationType::ReversibleUp).as_str()).await;
     }
-    run("insert into jobs (id, owner, cluster, spec, request_hash, status, phase, message, attempt, progress, kill_reason,
-                           missing_since, created_at, last_modified, source)
-         values (gen_random_uuid(), 'me', 'dgx', '{}', '', 'Running', 'running', 'x', 2, '{\"epoch\": 3}', 'quiet', now(),
-                 now(), now(), 'squeue');
-         insert into slurm_metadata (job_id, attempt, token, job_dir, slurm_state, exit_code, exit_signal, nodes,
-                                     status_files, intended_at, started_at, requeues, requeue_unexplained)
-         select id, n, 't' || n, '/l', 'RUNNING', n, 0, 'node' || n, '{\"files\": []}', now(), now(), n, n = 2
-         from jobs, generate_series(1, 2) n")
-    .await;
+    run(A_JOB).await;
     let newest = "left join jobs p on p.id = r.job_id and p.attempt = r.attempt";
     let unexplained = "(select count(*) from slurm_metadata where requeue_unexplained)";
     let before = kept(&format!("|| {unexplained} from slurm_metadata r {newest}")).await;
