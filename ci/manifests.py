@@ -1,7 +1,7 @@
 """Checks what schemas cannot: that the manifests of a directory fit together, that their pods have few privileges and a fixed version,
-and that the network policies let them reach what the configuration can name.
+and that the network policies let them reach what the configuration can name. Of a Compose file, it checks the versions of its images.
 
-usage: manifests.py DIRECTORY VERSION
+usage: manifests.py DIRECTORY|COMPOSE_FILE VERSION
 """
 
 import pathlib
@@ -19,10 +19,17 @@ def check(holds, what):
         problems.append(what)
 
 
-folder, version = pathlib.Path(sys.argv[1]), sys.argv[2]
+given, version = pathlib.Path(sys.argv[1]), sys.argv[2]
+compose = yaml.safe_load(given.read_text()) if given.is_file() else {"services": {}}
+for name, service in compose["services"].items():
+    image = service.get("image", "")
+    tag = image.rpartition("/")[2].partition(":")[2]
+    check(tag not in ("", "latest"), f"{given} {name}: the image `{image}` has no fixed tag")
+    check("build" not in service or tag == version, f"{given} {name}: {image} is not version {version}")
+
 resources = [
     document
-    for path in sorted(folder.glob("*.yaml"))
+    for path in sorted(given.glob("*.yaml") if given.is_dir() else [])
     if path.name != "kustomization.yaml"
     for document in yaml.safe_load_all(path.read_text())
     if document

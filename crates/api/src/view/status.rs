@@ -199,7 +199,7 @@ impl StatusView {
             name: job.spec.name.as_ref().map(ToString::to_string),
             status: job.status,
             phase: job.phase,
-            message: job.message.clone(),
+            message: job.explained_message(freshness.has_nodes),
             pending_reason: job.pending_reason.clone(),
             pending: PendingView::of(job, freshness.has_nodes),
             queue_wait_seconds: queue_wait(job, freshness.observed_at).map(|wait| wait.num_seconds()),

@@ -84,6 +84,22 @@ fn check(script: &str, what: &str) {
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
+async fn a_mount_that_the_shell_of_pyxis_would_expand_is_refused(pool: PgPool) {
+    let api = TestApi::new(pool);
+    for expanded in ['$', '`', '"', '\'', '\\'] {
+        let container = json!({"mounts": [format!("/lustre/a{expanded}b:/data")]});
+        let image = "registry.example/a:1";
+        let whole = json!({"command": "x", "image": image, "container": container});
+        let step = json!({"image": image, "steps": [{"name": "a", "command": "x", "container": container}]});
+        for (body, pointer) in [(whole, "/container/mounts/0"), (step, "/steps/0/container/mounts/0")] {
+            let fault = api.post("/jobs", &body).await.problem(422, "invalid_request")["errors"][0].clone();
+            assert_eq!(fault["pointer"], pointer, "{fault}");
+            assert!(fault["detail"].as_str().unwrap().contains("the shell of Pyxis would expand"), "{fault}");
+        }
+    }
+}
+
+#[sqlx::test(migrator = "persistence::MIGRATOR")]
 async fn a_hostile_value_in_any_field_is_refused_or_harmless(pool: PgPool) {
     let api = TestApi::new(pool);
     let mut all = Vec::new();

@@ -4,7 +4,7 @@ use axum::{
 };
 use chrono::TimeDelta;
 use domain::Clock;
-use serde_json::json;
+use serde_json::{Value, json};
 use sqlx::PgPool;
 
 use crate::{clusters::learn, support::TestApi};
@@ -132,26 +132,43 @@ async fn busy_nodes_are_no_alarm_and_down_ones_are(pool: PgPool) {
     let reason =
         "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions";
     api.see_waiting(&id, reason, None).await;
+    let stored = format!(
+        "Waiting in Slurm's queue: nodes that it needs are in use, reserved for jobs that come first, down or drained ({reason})."
+    );
+    api.see(&id, |job| job.message.clone_from(&stored)).await;
     let seen = async || {
         // Another process, which has nothing in its cache.
         let api = TestApi::new(pool.clone());
         let answer = api.get(&format!("/jobs/{id}/status")).await;
-        let pending = answer.json()["pending"].clone();
-        assert_eq!(api.get(&format!("/jobs/{id}")).await.json()["pending"], pending);
-        (pending["held_by"].clone(), pending["needs_action"].clone(), answer.header("etag").to_owned())
+        let status = answer.json();
+        let (whole, list) = (api.get(&format!("/jobs/{id}")).await.json(), api.get("/jobs").await.json());
+        for field in ["pending", "pending_reason", "message"] {
+            assert_eq!((&whole[field], &list["jobs"][0][field]), (&status[field], &status[field]));
+        }
+        assert_eq!(status["pending_reason"], reason);
+        (status, answer.header("etag").to_owned())
     };
-    let (held_by, needs_action, unknown) = seen().await;
-    assert_eq!((held_by, needs_action), (json!("nodes"), json!(true)), "no partition was reported");
+    let said = |status: &Value| {
+        let pending = &status["pending"];
+        (pending["held_by"].clone(), pending["needs_action"].clone(), status["message"].clone())
+    };
+    let alarm = (json!("nodes"), json!(true), json!(stored));
+    let (status, unknown) = seen().await;
+    assert_eq!(said(&status), alarm, "no partition was reported");
 
     let rows = |state: &str| format!("polar*|up|4:00:00|n/a|4|{state}|64|1|gpu:8");
     learn(&api, &rows("allocated")).await;
-    let (held_by, needs_action, busy) = seen().await;
-    assert_eq!((held_by, needs_action), (json!("resources"), json!(false)));
+    let (status, busy) = seen().await;
+    let meaning = status["pending"]["meaning"].as_str().unwrap();
+    let message = format!("Waiting in Slurm's queue: {meaning}.");
+    assert_eq!(said(&status), (json!("resources"), json!(false), json!(message)));
+    let message = message.to_lowercase();
+    assert!(!message.contains("down") && !message.contains("drained"), "{message}");
     assert_ne!(unknown, busy, "another document has another ETag");
 
     learn(&api, &rows("drained")).await;
-    let (held_by, needs_action, down) = seen().await;
-    assert_eq!((held_by, needs_action, down), (json!("nodes"), json!(true), unknown));
+    let (status, down) = seen().await;
+    assert_eq!((said(&status), down), (alarm, unknown));
 }
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]

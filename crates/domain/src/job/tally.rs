@@ -295,7 +295,12 @@ impl Job {
             }
             DesiredState::Cancel | DesiredState::Delete => self.status = Status::Canceling,
             DesiredState::Pause if !in_slurm => {
-                self.pause("Paused by its owner.", format!("Paused. {message}"), now);
+                let over = if self.started_at.is_some() {
+                    " When it is resumed, tasks that were running start over."
+                } else {
+                    ""
+                };
+                self.pause("Paused by its owner.", format!("Paused. {message}{over}"), now);
                 return Transition { job: self, due_at: None };
             }
             DesiredState::Pause => self.status = Status::Pausing,

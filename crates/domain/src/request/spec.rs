@@ -81,7 +81,8 @@ pub struct JobSpec {
     #[serde(default)]
     pub required_paths: Vec<RemotePath>,
     pub resources: Resources,
-    /// `num_gpus` of the request, unless it sets `gpus_per_node` too. By TAO's rule the job may get another number.
+    /// `num_gpus` of the request, unless it sets `gpus_per_node` too and the job gets this total. By TAO's rule the job may get another
+    /// number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requested_gpus: Option<u32>,
     /// The rendezvous port on the job's first node. Without one the nodes decide: see [`Self::port`].

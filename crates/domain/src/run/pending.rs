@@ -20,11 +20,29 @@ const SHOWN: usize = 200;
 ///
 /// `has_nodes`: enough nodes for the job surely work, so a reason that blames nodes means that they are busy.
 pub fn explain_wait(job: &Job, has_nodes: bool) -> Option<Explanation> {
-    if has_nodes && blames_nodes(job) {
+    if is_busy(job, has_nodes) {
         return Some(BUSY);
     }
     let state = job.run.state.as_ref().filter(|_| job.phase == Phase::InQueue)?;
     explained(state, job.pending_reason.as_deref()?)
+}
+
+fn is_busy(job: &Job, has_nodes: bool) -> bool {
+    has_nodes && blames_nodes(job)
+}
+
+impl Job {
+    /// Its message, which gives the same cause as [`explain_wait`]. The stored one knows only Slurm's reason.
+    pub fn explained_message(&self, has_nodes: bool) -> String {
+        let reason = self.pending_reason.as_deref().filter(|_| is_busy(self, has_nodes));
+        let stored = reason.map(|reason| pending_message(&SlurmState::Pending, reason));
+        // Another message, such as that of a requeue, blames no nodes.
+        if stored.as_ref() == Some(&self.message) {
+            format!("Waiting in Slurm's queue: {}.", BUSY.meaning)
+        } else {
+            self.message.clone()
+        }
+    }
 }
 
 /// Whether Slurm's reason says that nodes may be down, and names none. Slurm gives it too when all nodes are in use by, or
@@ -201,6 +219,11 @@ mod tests {
         } else {
             assert_eq!(unknown, known);
         }
+        job.message = pending_message(&SlurmState::Pending, reason);
+        assert!(job.explained_message(true).contains(&*known.meaning), "{}", job.message);
+        assert_eq!(job.explained_message(false), job.message);
+        "Back in Slurm's queue: a node failed.".clone_into(&mut job.message);
+        assert_eq!(job.explained_message(true), job.message, "it tells another thing");
     }
 
     #[test]

@@ -54,11 +54,7 @@ impl Output {
 
     /// A document for a program: JSON, indented on a terminal and else on a line of its own, or YAML.
     pub(super) fn document(&mut self, format: Format, document: &Value) -> anyhow::Result<()> {
-        let text = match format {
-            Format::Yaml => format!("---\n{}", serde_saphyr::to_string(document)?),
-            _ if self.is_terminal => serde_json::to_string_pretty(document)? + "\n",
-            _ => serde_json::to_string(document)? + "\n",
-        };
+        let text = written(format, document, self.is_terminal)?;
         Ok(self.bytes(text.as_bytes())?)
     }
 
@@ -137,6 +133,14 @@ pub(super) fn append(pages: &mut Value, page: Value) {
     }
 }
 
+fn written(format: Format, document: &Value, is_terminal: bool) -> anyhow::Result<String> {
+    Ok(match format {
+        Format::Yaml => format!("---\n{}", serde_saphyr::to_string(document)?),
+        _ if is_terminal => serde_json::to_string_pretty(document)? + "\n",
+        _ => serde_json::to_string(document)? + "\n",
+    })
+}
+
 /// The id or name of the document, or of each entry of its first list, one on each line.
 fn names(document: &Value) -> String {
     let own = |value: &Value| {
@@ -166,6 +170,15 @@ pub(super) fn note(text: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn json_is_indented_on_a_terminal_and_else_on_one_line() {
+        let document = serde_json::json!({"id": "a", "nodes": [1]});
+        let text = |format, is_terminal| written(format, &document, is_terminal).unwrap();
+        assert_eq!(text(Format::Json, true), "{\n  \"id\": \"a\",\n  \"nodes\": [\n    1\n  ]\n}\n");
+        assert_eq!(text(Format::Json, false), "{\"id\":\"a\",\"nodes\":[1]}\n");
+        assert_eq!(text(Format::Yaml, true), text(Format::Yaml, false));
+    }
 
     #[test]
     fn names_are_those_of_a_document_or_of_the_entries_of_a_list() {

@@ -194,6 +194,7 @@ fn a_shorter_limit_shortens_the_default_time() {
 #[test_case("", &[("SLURM_HOSTNAME", "h"), ("SLURM_USER", "-oProxy")], "clusters.default.user (SLURM_USER, SSH_USER): invalid user name" ; "an option as user")]
 #[test_case("", &[("SLURM_HOSTNAME", "h"), ("SLURM_USER", "u"), ("SLURM_CLUSTER_NAME", "DGX")], "clusters.DGX.name (SLURM_CLUSTER_NAME): a cluster name is" ; "bad name")]
 #[test_case("", &[("SLURM_HOSTNAME", "h"), ("SLURM_USER", "u"), ("SLURM_NUM_GPUS", "four")], "SLURM_NUM_GPUS: num_gpus: \"four\" is not a whole number; write for example 4" ; "no number")]
+#[test_case("", &[("SLURM_HOSTNAME", "h"), ("SLURM_USER", "u"), ("SLURM_BASE_RESULTS_DIR", "/base$x")], "clusters.default.base_results_dir (SLURM_BASE_RESULTS_DIR): must have no comma, colon, $," ; "a path that Pyxis would expand")]
 #[test_case("", &[("SLURM_HOSTNAME", "h"), ("SLURM_USER", "u"), ("SLURM_BASE_RESULTS_DIR", "x")], "clusters.default.base_results_dir (SLURM_BASE_RESULTS_DIR): invalid remote path" ; "a relative path")]
 #[test_case("", &[("SLURM_HOSTNAME", "h"), ("SLURM_USER", "u"), ("SLURM_TIME_HOURS", "12")], "clusters.default.time_hours (SLURM_TIME_HOURS): is 12 hours; this cluster allows at most 4" ; "too long")]
 #[test_case("", &[("SLURM_HOSTNAME", "h"), ("SLURM_USER", "u"), ("SLURM_PARTITION", "a,a")], "clusters.default.partitions (SLURM_PARTITION): invalid partition list" ; "a partition twice")]

@@ -23,7 +23,8 @@ fn explained(service: &Service, id: &str, reason: &str) -> Value {
     let has_reason =
         |s: &Value| s["pending"]["reason"].as_str().is_some_and(|shown| shown.starts_with(reason));
     let status = service.wait(id, reason, has_reason);
-    assert!(status["message"].as_str().unwrap().contains(reason), "{status}");
+    let meaning = status["pending"]["meaning"].as_str().unwrap();
+    assert!(status["message"].as_str().unwrap().contains(meaning), "{status}");
     status["pending"].clone()
 }
 

@@ -9,6 +9,8 @@ const GIB: u64 = 1 << 30;
 /// Less than a checkpoint of a large model. It is a warning only if more than half is in use: in a small file system that
 /// is nearly empty there is nothing to remove.
 const LITTLE: u64 = 20 * GIB;
+/// With at most a fiftieth free, a file system is nearly full for all its users, unless this much is free.
+const PLENTY: u64 = 1024 * GIB;
 /// Too little even for logs and specs.
 const TOO_LITTLE: u64 = GIB / 4;
 const FEW_INODES: u64 = 10_000;
@@ -54,12 +56,13 @@ pub(super) fn space(cluster: &Cluster, hosts: &[HostFinding]) -> Vec<Check> {
     let mend = "Remove files there, or configure another base_results_dir (SLURM_BASE_RESULTS_DIR).";
     // Some file systems do not count inodes and report 0.
     let few = inodes.is_some_and(|inodes| (1..FEW_INODES).contains(&inodes));
+    let is_low = (free < LITTLE && free < all / 2) || (free <= all / 50 && free < PLENTY);
     vec![if free < TOO_LITTLE {
         Check::new(id, Outcome::Fail, seen).fixed_by(mend)
     } else if few {
         let seen = format!("{seen}, but only {} inodes", inodes.unwrap_or(0));
         Check::new(id, Outcome::Warn, seen).fixed_by(mend)
-    } else if free < LITTLE && free < all / 2 {
+    } else if is_low {
         Check::new(id, Outcome::Warn, seen).fixed_by(mend)
     } else {
         Check::new(id, Outcome::Pass, seen)

