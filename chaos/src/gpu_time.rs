@@ -13,6 +13,7 @@ use crate::{
     evidence::{Evidence, job_of, slurm_place},
     ledger::Ledger,
     now,
+    repeat::repeat,
     sandbox::Sandbox,
     service::Service,
 };
@@ -36,9 +37,10 @@ pub(crate) fn compare(
     let since =
         DateTime::from_timestamp(ledger.began() as i64 - 60, 0).context("the beginning of the run")?;
     let path = format!("/stats?since={}", since.format("%Y-%m-%dT%H:%M:%SZ"));
+    let pause = || thread::sleep(Duration::from_secs(2));
     let began = Instant::now();
     loop {
-        let stats = service.read(&path)?.context("GET /stats")?;
+        let stats = repeat(|| service.read(&path), pause)?.context("GET /stats")?;
         let hours = stats["totals"]["gpu_hours"].as_f64().context("gpu_hours")?;
         #[expect(
             clippy::cast_possible_truncation,
@@ -54,7 +56,7 @@ pub(crate) fn compare(
                 "the service counts {counted} GPU seconds, and sacct {least} to {most}"
             )]);
         }
-        thread::sleep(Duration::from_secs(2));
+        pause();
     }
 }
 

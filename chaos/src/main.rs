@@ -152,6 +152,7 @@ fn run(options: &Options) -> anyhow::Result<bool> {
     let settled =
         settle::wait(&service, &ledger, Duration::from_secs(options.settle), |text| say(began, text));
     let evidence = evidence::gather(&sandbox, &service, &ledger, &run)?;
+    fs::write(out.join("evidence.json"), serde_json::to_string_pretty(&evidence.json())?)?;
     let slurm = sandbox.var("SANDBOX_SLURM")?;
     let mut report = report::Report::new(options.seed, options.duration, commit, slurm, settled, &ledger);
     report.audited = audit::audit(&evidence);
@@ -160,7 +161,6 @@ fn run(options: &Options) -> anyhow::Result<bool> {
     service.stop();
     fs::write(out.join("report.json"), serde_json::to_string_pretty(&report.json())?)?;
     fs::write(out.join("report.md"), report.markdown())?;
-    fs::write(out.join("evidence.json"), serde_json::to_string_pretty(&evidence.json())?)?;
     if options.json {
         println!("{}", serde_json::to_string_pretty(&report.json())?);
     } else if options.markdown {
