@@ -114,7 +114,7 @@ impl Sandbox {
 
     fn ssh(&self, user: &str, text: &str) -> anyhow::Result<String> {
         let mut ssh = Command::new("timeout");
-        ssh.args(["60", "ssh", "-o", "ConnectTimeout=5", "-l", user, "-F"]).arg(self.dir.join("ssh/config"));
+        ssh.args(["60", "ssh", "-o", "ConnectTimeout=20", "-l", user, "-F"]).arg(self.dir.join("ssh/config"));
         stdout_of(&ssh.args(["login1", text]).output()?)
     }
 

@@ -77,7 +77,7 @@ impl Service {
         let began = Instant::now();
         while service.get("/readyz").is_none_or(|answer| answer.status != 200) {
             ensure!(
-                began.elapsed() < Duration::from_secs(30),
+                began.elapsed() < Duration::from_mins(5),
                 "the service is not ready; see {}",
                 out.display()
             );
@@ -197,7 +197,8 @@ fn settings() -> String {
 
 fn agent() -> ureq::Agent {
     let config = ureq::Agent::config_builder().http_status_as_error(false);
-    config.timeout_global(Some(Duration::from_secs(10))).build().into()
+    // Longer than each fault: a busy machine needs seconds for an answer.
+    config.timeout_global(Some(Duration::from_mins(1))).build().into()
 }
 
 fn read(answer: Result<ureq::http::Response<ureq::Body>, ureq::Error>) -> Option<Answer> {

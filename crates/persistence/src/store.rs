@@ -162,7 +162,7 @@ mod tests {
         StoreOptions {
             url: pool.connect_options().to_url_lossy().to_string().into(),
             max_connections: 1,
-            acquire_timeout: Duration::from_secs(20),
+            acquire_timeout: Duration::from_mins(1),
         }
     }
 
@@ -178,7 +178,7 @@ mod tests {
              alter database \"{name}\" set search_path = public, pg_catalog"
         );
         sqlx::raw_sql(sqlx::AssertSqlSafe(faked)).execute(pool).await.unwrap();
-        StoreOptions { acquire_timeout: Duration::from_secs(2), ..one_connection(pool) }
+        StoreOptions { acquire_timeout: Duration::from_secs(5), ..one_connection(pool) }
     }
 
     async fn set_standby(pool: &PgPool, is_standby: bool) {
@@ -210,7 +210,7 @@ mod tests {
         sqlx::raw_sql(lock).execute(&mut *stopped).await.unwrap();
         let mut other = begin(&pool).await.unwrap();
         let waits = sqlx::raw_sql(lock).execute(&mut *other);
-        tokio::time::timeout(Duration::from_secs(20), waits).await.unwrap().unwrap();
+        tokio::time::timeout(Duration::from_mins(3), waits).await.unwrap().unwrap();
         let late = sqlx::raw_sql("delete from jobs").execute(&mut *stopped).await.unwrap_err();
         assert!(StoreError::from(late).is_unavailable());
     }

@@ -25,7 +25,7 @@ login_reload() {
       kill -HUP "$pid"
       # It closes its socket and executes itself again.
       await 2 silent "${LOGIN_ADDR[i]}" "$SSH_PORT" || true
-      await 5 listens "${LOGIN_ADDR[i]}" "$SSH_PORT" || die "sshd of $host did not restart"
+      await 30 listens "${LOGIN_ADDR[i]}" "$SSH_PORT" || die "sshd of $host did not restart"
     fi
   done
 }
@@ -77,7 +77,7 @@ late_on() {
     disown
   done
   for host in "${LOGIN_HOSTS[@]}"; do
-    ! alive "sshd-$host" || await 5 late_is_on "$host" || die "bindfs failed; see $SANDBOX_DIR/log/late-$host.out"
+    ! alive "sshd-$host" || await 30 late_is_on "$host" || die "bindfs failed; see $SANDBOX_DIR/log/late-$host.out"
   done
 }
 

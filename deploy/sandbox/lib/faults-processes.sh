@@ -7,13 +7,13 @@ power_off() {
   local name=$1 pid children=()
   if pid=$(running "$name.holder"); then
     kill -KILL "$pid" 2>/dev/null || true
-    await 5 gone "$name.holder" || die "$name (pid $pid) cannot be killed"
+    await 30 gone "$name.holder" || die "$name (pid $pid) cannot be killed"
   elif pid=$(running "$name.pid"); then
     mapfile -t children < <(tree "$pid")
     kill -KILL "$pid" 2>/dev/null || true
     await 10 all_gone "${children[@]}" || kill_those "${children[@]}"
   fi
-  await 5 gone "$name.pid" || die "$name cannot be killed"
+  await 30 gone "$name.pid" || die "$name cannot be killed"
   rm -f "$SANDBOX_DIR/run/$name".{pid,holder}
 }
 

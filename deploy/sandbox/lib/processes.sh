@@ -67,11 +67,11 @@ stop() {
     # A suspended process would not receive the signal.
     kill -CONT "$pid" 2>/dev/null || true
     await "$patience" gone "$name.pid" || kill -KILL "$pid" 2>/dev/null || true
-    await 5 gone "$name.pid" || die "$name (pid $pid) cannot be killed"
+    await 30 gone "$name.pid" || die "$name (pid $pid) cannot be killed"
   fi
   if pid=$(running "$name.holder"); then
     kill -KILL "$pid" 2>/dev/null || true
-    await 5 gone "$name.holder" || die "$name (pid $pid) cannot be killed"
+    await 30 gone "$name.holder" || die "$name (pid $pid) cannot be killed"
   fi
   rm -f "$SANDBOX_DIR/run/$name".{pid,holder}
 }
@@ -99,12 +99,13 @@ await() {
   done
 }
 
-# await_daemon NAME SECONDS COMMAND...: like await, but fails at once if the daemon dies.
+# await_daemon NAME SECONDS COMMAND...: like await, but fails at once if the daemon dies. The seconds are for an idle machine; a busy one
+# gets six times as long.
 await_daemon() {
   local name=$1 seconds=$2
   shift 2
-  await 5 alive "$name" || daemon_failed "$name" 'did not start'
-  await "$seconds" answers_or_died "$name" "$@" || daemon_failed "$name" 'does not respond'
+  await 30 alive "$name" || daemon_failed "$name" 'did not start'
+  await "$((6 * seconds))" answers_or_died "$name" "$@" || daemon_failed "$name" 'does not respond'
   alive "$name" || daemon_failed "$name" 'died'
 }
 

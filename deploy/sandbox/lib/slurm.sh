@@ -85,6 +85,6 @@ nodes_resume() {
 slurm_await() {
   await_daemon slurmctld 15 inside munged scontrol ping
   nodes_resume
-  await 30 nodes_ready ||
+  await 180 nodes_ready ||
     die "not every node came up: $(inside munged sinfo -h -N -o '%N=%t' | sort -u | paste -sd ' ')"
 }

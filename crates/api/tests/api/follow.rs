@@ -258,7 +258,7 @@ async fn a_service_that_stops_ends_its_followers_streams(pool: PgPool) {
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
 async fn a_follower_reconnects_after_a_while(pool: PgPool) {
-    let (api, id) = running(pool, Limits { follow_for: Duration::from_millis(100), ..quick() }).await;
+    let (api, id) = running(pool, Limits { follow_for: Duration::from_secs(5), ..quick() }).await;
     api.logs.write("main.out", "one\n");
     let events = api.events(&format!("/jobs/{id}/logs?follow=true"), None).await.rest().await;
     assert_eq!(names(&events), ["log"]);

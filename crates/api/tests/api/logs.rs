@@ -224,7 +224,7 @@ async fn too_many_readers_get_a_503_and_do_not_reach_the_cluster(pool: PgPool) {
 
 #[sqlx::test(migrator = "persistence::MIGRATOR")]
 async fn a_reader_that_comes_a_moment_too_early_gets_its_turn(pool: PgPool) {
-    let limits = Limits { log_reads: 1, ..Limits::default() };
+    let limits = Limits { log_reads: 1, log_patience: Duration::from_mins(1), ..Limits::default() };
     let (api, id) = running_on(TestApi::limited(pool, limits)).await;
     api.logs.write("main.out", b"epoch 1\n");
     let path = format!("/jobs/{id}/logs?stream=out");

@@ -95,7 +95,7 @@ fn a_status_file_that_cannot_be_read_to_its_end_is_a_failure() {
 #[test]
 fn a_status_file_whose_read_hangs_holds_up_no_other_job() {
     let site = Site::new();
-    site.patience_of_reads(1);
+    site.patience_of_reads(3);
     let mut jobs = two(&site);
     site.write("results/c/status.json", "{}\n");
     site.write("state/c/submit.1", "");
@@ -129,7 +129,7 @@ fn a_mark_that_is_there_and_cannot_be_read_is_a_failure() {
 #[test]
 fn a_mark_whose_read_hangs_holds_up_no_other_job() {
     let site = Site::new();
-    site.patience_of_reads(1);
+    site.patience_of_reads(3);
     let mut jobs = two(&site);
     site.write("state/c/submit.1", "");
     jobs.push(job(&site, "c"));

@@ -124,7 +124,7 @@ fn a_send_that_cannot_be_shut_out_proves_nothing() {
 #[test]
 fn a_claim_that_hangs_holds_up_no_other() {
     let site = Site::new();
-    site.patience_of_reads(1);
+    site.patience_of_reads(3);
     site.write("base/env/a.sh", "");
     site.program("ln", "case $* in *state/a/*) sleep 100 ;; *) exec /bin/ln \"$@\" ;; esac");
     let answer = locate(&site, &["a", "b"]);
@@ -135,7 +135,7 @@ fn a_claim_that_hangs_holds_up_no_other() {
 #[test]
 fn an_id_whose_read_hangs_is_none_that_is_missing() {
     let site = Site::new();
-    site.patience_of_reads(1);
+    site.patience_of_reads(3);
     for key in ["a", "b"] {
         site.write(&format!("base/state/{key}/slurm_id"), "7\n");
     }

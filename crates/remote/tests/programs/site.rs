@@ -137,9 +137,9 @@ impl Site {
     }
 
     /// Whoever touches a path with this in it waits until it is killed: what a program then needs for its environment.
-    /// Every wait of a program for another ends after a second.
+    /// Every wait of a program for another ends after three seconds.
     pub(crate) fn hang_all(&self, part: &str) -> [(&'static str, String); 2] {
-        self.program("timeout", "shift 3\nexec /usr/bin/timeout -k 1 1 \"$@\"");
+        self.program("timeout", "shift 3\nexec /usr/bin/timeout -k 1 3 \"$@\"");
         let library = self.file("bin/hang.so").to_str().unwrap().to_owned();
         let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/fakes/hang.c");
         let built =
@@ -172,6 +172,17 @@ impl Site {
             Call { program: program.leak(), ..call },
             &env.each_ref().map(|(name, text)| (*name, text.as_str())),
         )
+    }
+
+    /// How many processes a program and all that it starts are: they have numbers of their own, from 1.
+    pub(crate) fn counted<C: RemoteCommand>(&self, command: &C) -> (RawOutput, u32) {
+        let call = command.render();
+        let count =
+            "bash --norc -c \"$PROGRAM\"; code=$?; (echo \"$BASHPID\" >\"$SITE/processes\"); exit \"$code\"";
+        let program = format!("exec unshare --map-root-user --pid --fork bash -c '{count}'");
+        let env = [("PROGRAM", call.program)];
+        let output = self.call(Call { program: program.leak(), ..call }, &env);
+        (output, self.read("processes").trim().parse().unwrap())
     }
 
     /// Only the first bytes of stdin arrive.

@@ -318,7 +318,7 @@ fn the_others_are_staged_while_the_first_are_submitted() {
     let plain = site.read("bin/sbatch");
     let (shebang, rest) = plain.split_once('\n').unwrap();
     // It waits for what comes after it, and fails if that waits for it.
-    let waits = "for i in {1..100}; do if [ -e \"$SITE/sbatch/j.sh\" ]; then break; fi; sleep 0.1; done\n\
+    let waits = "for i in {1..900}; do if [ -e \"$SITE/sbatch/j.sh\" ]; then break; fi; sleep 0.1; done\n\
                  [ -e \"$SITE/sbatch/j.sh\" ] || exit 1";
     site.write("bin/sbatch", format!("{shebang}\n{waits}\n{rest}"));
     let answers = submit(&site, entries(&site));

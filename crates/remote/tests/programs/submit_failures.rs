@@ -164,7 +164,7 @@ fn an_sbatch_that_hangs_is_ended_is_not_taken_for_a_refusal_and_holds_up_only_th
     site.program("sbatch", &format!("case $* in */a.sh) exec sleep 600 ;; esac\n{real}"));
     site.program(
         "timeout",
-        "case $* in *' lanes '*) shift 3; set -- -k 1 1 \"$@\" ;; esac\nexec /usr/bin/timeout \"$@\"",
+        "case $* in *' lanes '*) shift 3; set -- -k 1 5 \"$@\" ;; esac\nexec /usr/bin/timeout \"$@\"",
     );
     let answers = submit(&site, ["a", "b", "c", "d", "e", "f"].map(|name| entry(&site, name)).into());
     let SubmitAnswer::Refused { failure, .. } = &answers[0] else { panic!("{answers:?}") };
@@ -178,13 +178,10 @@ fn an_sbatch_that_hangs_is_ended_is_not_taken_for_a_refusal_and_holds_up_only_th
 #[test]
 fn an_sbatch_that_is_deaf_does_not_outlive_its_time() {
     let site = Site::new();
-    site.program(
-        "sbatch",
-        "trap '' TERM\nfor i in 1 2 3 4 5 6 7 8 9; do sleep 1; done\necho >\"$SITE/late\"",
-    );
+    site.program("sbatch", "trap '' TERM\nfor i in {1..60}; do sleep 1; done\necho >\"$SITE/late\"");
     site.program(
         "timeout",
-        "case $* in *' lanes '*) shift 3; set -- -k 1 1 \"$@\" ;; esac\nexec /usr/bin/timeout \"$@\"",
+        "case $* in *' lanes '*) shift 3; set -- -k 1 5 \"$@\" ;; esac\nexec /usr/bin/timeout \"$@\"",
     );
     let answers = submit(&site, vec![entry(&site, "a"), entry(&site, "b")]);
     for answer in answers {

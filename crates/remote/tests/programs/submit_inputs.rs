@@ -1,6 +1,6 @@
 //! Submitting: what a job needs has to be there before anything of it is staged.
 
-use std::{fs, os::unix::fs::PermissionsExt};
+use std::{fs, os::unix::fs::PermissionsExt, time::Duration};
 
 use remote::{How, RemoteCommand as _, Submission, SubmitAnswer, SubmitBatch};
 use slurm::{FailureClass, RemotePath};
@@ -65,7 +65,8 @@ fn inputs_that_hang_are_not_all_waited_for() {
     let names: Vec<String> = (0..40).map(|number| format!("dead/{number}/data")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let entries = vec![with(&site, "a", &names), with(&site, "b", &["dead/last"]), entry(&site, "c")];
-    let command = SubmitBatch::new(entries);
+    // What needs none of them begins although the others were waited for.
+    let command = SubmitBatch { begin_within: Duration::from_mins(2), ..SubmitBatch::new(entries) };
     let hung = site.hang_all("/dead/");
     let raw = site.raw_with(&command, &hung.each_ref().map(|(name, text)| (*name, text.as_str())));
     let answers = command.parse(&raw).unwrap();

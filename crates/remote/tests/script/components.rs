@@ -205,8 +205,8 @@ fn steps_run_in_order_and_the_record_has_each() {
     let script = table(
         &node,
         &[
-            ("first", Kind::Step, "sleep 0.5; echo first"),
-            ("beside", Kind::With, "sleep 1.5; echo beside"),
+            ("first", Kind::Step, "sleep 0.5; echo first; touch $SITE/first"),
+            ("beside", Kind::With, "until [ -e $SITE/first ]; do sleep 0.1; done; sleep 1; echo beside"),
             ("last", Kind::Step, "echo last"),
         ],
     );

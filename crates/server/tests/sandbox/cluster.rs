@@ -56,10 +56,10 @@ impl Sandbox {
         spoken(&ssh.arg(text).output().unwrap())
     }
 
-    /// `ssh` to a login node, with a short timeout; the caller adds the command.
+    /// `ssh` to a login node, which may be frozen; the caller adds the command. A busy machine needs seconds for the handshake.
     pub(crate) fn ssh(&self, host: &str) -> Command {
         let mut ssh = Command::new("ssh");
-        ssh.arg("-F").arg(self.dir.join("ssh/config")).args(["-o", "ConnectTimeout=2", host]);
+        ssh.arg("-F").arg(self.dir.join("ssh/config")).args(["-o", "ConnectTimeout=20", host]);
         ssh
     }
 

@@ -167,12 +167,12 @@ fn steps_begin_when_the_servers_answer_and_each_has_values_of_its_own() {
 fn a_server_that_does_not_answer_in_time_ends_the_job() {
     let service = Service::start();
     let mut job = with_service("echo loading; exec sleep 600", "echo never");
-    job["services"][0]["ready"] = json!({"tcp": true, "timeout_minutes": 0.1, "interval_seconds": 1});
+    job["services"][0]["ready"] = json!({"tcp": true, "timeout_minutes": 0.5, "interval_seconds": 1});
     let id = service.submit(&job);
     let ended = service.wait_ended(&id);
     assert_eq!(ended["status"], "Error", "{ended}");
     let message = ended["message"].as_str().unwrap();
-    assert!(message.starts_with("The service model is not ready after 6 s (Slurm: FAILED"), "{ended}");
+    assert!(message.starts_with("The service model is not ready after 30 s (Slurm: FAILED"), "{ended}");
     assert!(message.ends_with("Last lines of model/0.out:\nloading"), "{ended}");
     let attempt = &service.get(&format!("/jobs/{id}")).json()["attempt_details"];
     assert_eq!((&attempt["exit_code"], &attempt["rule"]), (&json!(126), &json!("service-failed")));

@@ -81,7 +81,7 @@ echo '{"status":"SUCCESS","message":"read to the end"}' >>"$results/status.json"
     let began = Instant::now();
     let small = service.submit(&command("true"));
     assert_eq!(service.wait_ended(&small)["status"], "Done");
-    assert!(began.elapsed() < Duration::from_secs(75), "the other job took {:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_mins(5), "the other job took {:?}", began.elapsed());
     let mut ended = Value::Null;
     until("the end of the big one", Duration::from_mins(4), || {
         ended = service.status(&id);
@@ -123,14 +123,14 @@ mv "$results/other" "$results/late/status.json""#;
 
 #[test]
 fn a_failure_reported_before_a_requeue_does_not_end_the_next_run() {
-    let service = Service::start_with(&[("TAO_SLURM_RELEASE_GRACE", "6s")]);
+    let service = Service::start_with(&[("TAO_SLURM_RELEASE_GRACE", "20s")]);
     let id = fresh_id();
     let text = r#"if [ ! -e "$results/ran" ]; then
   touch "$results/ran"
   echo '{"status":"FAILURE","message":"of the first run"}' >>"$results/status.json"
   exec sleep 600
 fi
-sleep 12
+sleep 26
 echo '{"status":"SUCCESS","message":"of the second run"}' >>"$results/status.json""#;
     service.submit(&writer(&service, &id, text));
     let failed =

@@ -131,13 +131,8 @@ fn a_thousand_watchers_get_each_event_once_and_in_order_through_restarts_without
 
     // The service is stopped and killed in the middle, and restarted each time, while jobs change.
     let writers = write(&service, rounds[1]);
-    let stopped = Instant::now();
     assert!(service.stop().success());
-    assert!(
-        stopped.elapsed() < Duration::from_secs(45),
-        "the watchers held up the end: {:?}",
-        stopped.elapsed()
-    );
+    assert!(!service.log_text().contains("aborting the remaining tasks"), "the watchers held up the end");
     written(writers);
     service.spawn();
     everybody(&service);
@@ -196,9 +191,8 @@ fn the_command_line_follows_events_through_a_restart_of_the_service() {
     until("a waiting request", Duration::from_secs(20), || {
         service.metric("tao_slurm_watchers{", "wait") >= 1.0
     });
-    let began = Instant::now();
     assert!(service.stop().success());
-    assert!(began.elapsed() < Duration::from_secs(45), "it took {:?} to stop", began.elapsed());
+    assert!(!service.log_text().contains("aborting the remaining tasks"), "the watchers held up the end");
     service.let_go(&id);
     service.spawn();
     let (followed, watched) =
@@ -243,9 +237,7 @@ fn a_stopping_service_answers_waiting_requests_and_ends_streams() {
         ask("/events".to_owned()),
     ];
     until("all of them", Duration::from_secs(20), || service.metric("tao_slurm_watchers{", "") >= 3.0);
-    let began = Instant::now();
     assert!(service.stop().success());
-    assert!(began.elapsed() < Duration::from_secs(45), "it took {:?} to stop", began.elapsed());
     let answers = asked.each_mut().map(|connection| {
         let mut answer = String::new();
         connection.read_to_string(&mut answer).unwrap();

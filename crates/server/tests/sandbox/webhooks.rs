@@ -9,7 +9,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::{ending::command, service::Service};
+use crate::{ending::held, service::Service};
 
 /// A request to the webhook that waits for its response.
 struct Message {
@@ -55,16 +55,16 @@ fn receiver() -> (String, Receiver<Message>) {
 }
 
 fn next(messages: &Receiver<Message>) -> Message {
-    messages.recv_timeout(Duration::from_mins(1)).unwrap()
+    messages.recv_timeout(Duration::from_mins(5)).unwrap()
 }
 
 #[test]
 fn webhook_deliveries_continue_after_the_service_was_killed() {
     let config = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(&config, "[webhooks]\nallowed_networks = [\"127.0.0.0/8\"]\ntimeout = \"1s\"\n").unwrap();
+    std::fs::write(&config, "[webhooks]\nallowed_networks = [\"127.0.0.0/8\"]\ntimeout = \"5s\"\n").unwrap();
     let mut service = Service::start_with(&[("TAO_SLURM_CONFIG", config.path().to_str().unwrap())]);
     let (url, messages) = receiver();
-    let mut job = command("sleep 15");
+    let mut job = held("true");
     job["webhook"] = json!({"url": url, "secret": "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"});
     let id = service.submit(&job);
 
@@ -86,6 +86,9 @@ fn webhook_deliveries_continue_after_the_service_was_killed() {
         assert_eq!(one.body["data"]["previous_status"], *statuses.last().unwrap());
         statuses.push(one.status().to_owned());
         one.answer(204);
+        if one.status() == "Running" {
+            service.let_go(&id);
+        }
     }
     // Every status of the job, and nothing else.
     let events = service.get(&format!("/jobs/{id}/events?kind=transition&limit=1000")).json();

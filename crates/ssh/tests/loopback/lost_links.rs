@@ -82,13 +82,13 @@ async fn a_repetition_that_cannot_connect_does_not_hide_that_the_first_attempt_m
 async fn a_program_is_stopped_at_its_deadline_and_the_next_command_works() {
     let server = Sshd::start();
     let pool = server.pool();
-    let mut request = command("sleep 30");
+    let mut request = command("sleep 600");
     request.deadline = Duration::from_secs(1);
     request.repeatable = true;
     let begun = Instant::now();
     let error = pool.run(request).await.expect_err("it ended by itself");
     assert_eq!(doubt(&error), Some(Doubt::Deadline), "{error:?}");
-    assert!(begun.elapsed() < Duration::from_secs(25), "it took {:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_mins(5), "it took {:?}", begun.elapsed());
     assert_eq!(pool.run(command("echo x")).await.expect("an answer").stdout, b"x\n");
     // The login host reported the timeout itself, so the session stays usable.
     assert_eq!(pool.health().connects_total, 1);
@@ -98,12 +98,12 @@ async fn a_program_is_stopped_at_its_deadline_and_the_next_command_works() {
 async fn a_program_that_ignores_sigterm_at_its_deadline_costs_only_the_session() {
     let server = Sshd::start();
     let pool = server.pool();
-    let mut request = command("trap '' TERM; sleep 30 & wait; sleep 30");
+    let mut request = command("trap '' TERM; sleep 600 & wait; sleep 600");
     request.deadline = Duration::from_secs(1);
     let begun = Instant::now();
     let error = pool.run(request).await.expect_err("it ended by itself");
     assert_eq!(doubt(&error), Some(Doubt::Deadline), "{error:?}");
-    assert!(begun.elapsed() < Duration::from_secs(25), "it took {:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_mins(5), "it took {:?}", begun.elapsed());
     assert_eq!(pool.run(command("echo x")).await.expect("an answer").stdout, b"x\n");
     assert_eq!(pool.health().connects_total, 2);
 }
@@ -121,10 +121,10 @@ async fn an_idle_session_closed_by_the_server_is_replaced_without_a_failure() {
 
 #[tokio::test]
 async fn an_idle_session_answers_the_keepalives_of_the_server() {
-    let server = Sshd::with("ClientAliveInterval 1\nClientAliveCountMax 2");
+    let server = Sshd::with("ClientAliveInterval 1\nClientAliveCountMax 5");
     let pool = server.pool();
     pool.run(command("true")).await.expect("an answer");
-    tokio::time::sleep(Duration::from_secs(5)).await;
+    tokio::time::sleep(Duration::from_secs(10)).await;
     assert_eq!(pool.health().sessions_open, 1, "{}", server.log());
     pool.run(command("true")).await.expect("an answer");
     assert_eq!(pool.health().connects_total, 1);
@@ -182,10 +182,8 @@ async fn closing_the_pool_gives_up_a_running_command_with_an_unknown_outcome() {
         server.has_begun().await;
         pool.close().await;
     };
-    let begun = Instant::now();
     let (result, ()) = tokio::join!(clone.run(request), closing);
     assert_eq!(doubt(&result.expect_err("an answer")), Some(Doubt::Closing));
-    assert!(begun.elapsed() < Duration::from_secs(50), "it took {:?}", begun.elapsed());
 }
 
 #[tokio::test]

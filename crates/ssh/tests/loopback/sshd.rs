@@ -102,7 +102,12 @@ impl Sshd {
 
     /// Kills the processes that serve connections, and their descendants, but not the listener.
     pub(crate) fn kill_connections(&self) {
-        kill(&descendants(self.child.id()));
+        let connections = descendants(self.child.id());
+        kill(&connections);
+        // They end a little later, and only then are their connections closed.
+        while connections.iter().any(|pid| is_running(*pid)) {
+            pause(Duration::from_millis(5));
+        }
     }
 
     pub(crate) fn log(&self) -> String {
@@ -183,7 +188,7 @@ fn spawn(directory: &Path, port: u16, lines: &str) -> Child {
 }
 
 fn is_listening(child: &mut Child, port: u16) -> bool {
-    let until = Instant::now() + Duration::from_secs(10);
+    let until = Instant::now() + Duration::from_mins(2);
     while Instant::now() < until && matches!(child.try_wait(), Ok(None)) {
         if TcpStream::connect(("127.0.0.1", port)).is_ok() {
             return true;
@@ -197,6 +202,12 @@ fn is_listening(child: &mut Child, port: u16) -> bool {
 pub(crate) fn pause(duration: Duration) {
     let (_sender, receiver) = std::sync::mpsc::channel::<()>();
     let _ = receiver.recv_timeout(duration);
+}
+
+/// Whether the process has open files: one that nobody has waited for yet has none.
+fn is_running(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
 }
 
 /// The children of a process, their children, and so on; read from `/proc`.

@@ -1,6 +1,6 @@
 //! Large amounts of data in both directions.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ssh::{Effect, SshError};
 
@@ -50,11 +50,9 @@ async fn too_much_output_ends_the_command_and_the_session_but_not_the_pool() {
     let pool = server.pool();
     let mut request = command("cat /dev/zero");
     request.stdout_limit = 100_000;
-    let begun = Instant::now();
     let error = pool.run(request).await.expect_err("an endless answer");
     assert_eq!(error, SshError::OutputTooLarge { host: server.host(), limit: 100_000 });
     assert_eq!(error.effect(), Effect::Unknown);
-    assert!(begun.elapsed() < Duration::from_secs(50));
     assert_eq!(pool.run(command("echo x")).await.expect("an answer").stdout, b"x\n");
     assert_eq!(pool.health().connects_total, 2);
 }

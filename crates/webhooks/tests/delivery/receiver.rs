@@ -76,7 +76,7 @@ impl Receiver {
     }
 
     pub(crate) fn next(&self) -> Seen {
-        self.seen.recv_timeout(Duration::from_secs(20)).expect("a request")
+        self.seen.recv_timeout(Duration::from_mins(3)).expect("a request")
     }
 
     /// The same URL with a host name.

@@ -17,6 +17,9 @@ pub(crate) struct Told {
     pub(crate) data: Value,
 }
 
+/// Only a stream that hangs takes as long, however busy the machine is.
+const LONG: Duration = Duration::from_mins(3);
+
 /// A stream under way.
 pub(crate) struct Events {
     body: Body,
@@ -36,7 +39,7 @@ impl Events {
     /// The next event; none when the stream has ended.
     pub(crate) async fn next(&mut self) -> Option<Told> {
         // Signs of life alone are no event.
-        timeout(Duration::from_secs(20), self.look()).await.expect("an event in time")
+        timeout(LONG, self.look()).await.expect("an event in time")
     }
 
     async fn look(&mut self) -> Option<Told> {
@@ -52,7 +55,7 @@ impl Events {
 
     /// What comes next, whatever it is; false at the end of the stream.
     pub(crate) async fn frame(&mut self) -> bool {
-        let frame = timeout(Duration::from_secs(20), self.body.frame()).await.expect("an event in time");
+        let frame = timeout(LONG, self.body.frame()).await.expect("an event in time");
         let Some(frame) = frame else { return false };
         let bytes = frame.unwrap().into_data().unwrap();
         let text = str::from_utf8(&bytes).unwrap();

@@ -252,7 +252,7 @@ async fn every_change_is_notified_even_one_by_hand(pool: PgPool) {
     let mut listener = store.listen_clusters().await.unwrap();
     let (revision, incarnation) = kept(&store).await;
     let heard = async |listener: &mut ClusterListener| {
-        tokio::time::timeout(Duration::from_secs(20), listener.next()).await.unwrap().unwrap();
+        tokio::time::timeout(Duration::from_mins(3), listener.next()).await.unwrap().unwrap();
     };
     heard(&mut listener).await;
     sqlx::raw_sql("update clusters set settings = '[]'").execute(&pool).await.unwrap();

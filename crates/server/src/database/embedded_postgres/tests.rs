@@ -29,7 +29,7 @@ async fn store(postgres: &EmbeddedPostgres) -> Store {
     let options = StoreOptions {
         url: postgres.url().clone(),
         max_connections: 2,
-        acquire_timeout: Duration::from_secs(5),
+        acquire_timeout: Duration::from_mins(2),
     };
     Store::connect(&options, Sealer::from_key([0; 32])).await.unwrap()
 }

@@ -1,7 +1,7 @@
 //! A database outage.
 
 use std::{
-    sync::atomic::{AtomicU64, Ordering},
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
     thread,
     time::{Duration, Instant},
 };
@@ -20,10 +20,18 @@ fn a_database_outage_loses_and_duplicates_no_accepted_job() {
     let tally = Tally::new(&service);
     let port: u16 = service.url.rsplit_once(':').unwrap().1.parse().unwrap();
     let (next, refused, accepted) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
+    let is_away = AtomicBool::new(false);
     let submit = || loop {
         let number = next.fetch_add(1, Ordering::Relaxed);
         if number >= count {
             return;
+        }
+        // Half of them come while it is away, however fast the others were.
+        for _ in 0..6000 {
+            if number < count / 2 || is_away.load(Ordering::Relaxed) {
+                break;
+            }
+            thread::sleep(Duration::from_millis(50));
         }
         let mut job = tally.job(number, "true");
         // The id of the caller, so that the same request can be repeated. It must be new on the cluster.
@@ -53,6 +61,8 @@ fn a_database_outage_loses_and_duplicates_no_accepted_job() {
             accepted.load(Ordering::Relaxed) >= count / 3
         });
         signal("INT", &pid_of(&service.sandbox, "postgres.pid"));
+        until("the database to be away", Duration::from_secs(30), || service.get("/readyz").status == 503);
+        is_away.store(true, Ordering::Relaxed);
         let gone = Instant::now();
         until("the time to pass", gone_for + Duration::from_secs(30), || {
             assert_eq!(service.get("/livez").status, 200);

@@ -45,7 +45,9 @@ fn next_answer(service: &Service, index: usize) -> Duration {
 fn the_service_fails_over_from_a_dead_login_host_within_ten_seconds_without_effect_on_jobs() {
     let count = size(5, 20);
     let service = Service::start();
-    let ids: Vec<_> = (0..count).map(|_| service.submit(&command("sleep 300"))).collect();
+    let mut job = command("sleep 1800");
+    job["resources"]["time_hours"] = Value::from(0.6_f64);
+    let ids: Vec<_> = (0..count).map(|_| service.submit(&job)).collect();
     for id in &ids {
         service.wait(id, "running", |s| s["status"] == "Running");
     }

@@ -80,7 +80,7 @@ impl Prometheus {
     fn try_get(&self, path: &str, query: &[(&str, &str)]) -> Option<String> {
         let agent: ureq::Agent = ureq::Agent::config_builder()
             .http_status_as_error(path.starts_with("/-/"))
-            .timeout_global(Some(Duration::from_secs(10)))
+            .timeout_global(Some(Duration::from_mins(2)))
             .build()
             .into();
         let request = agent.get(format!("{}{path}", self.url)).query_pairs(query.iter().copied());

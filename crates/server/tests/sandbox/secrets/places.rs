@@ -127,7 +127,8 @@ impl<'a> Places<'a> {
         stream.set_read_timeout(Some(Duration::from_secs(3))).unwrap();
         write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
         let mut answer = Vec::new();
-        let _timeout = stream.read_to_end(&mut answer);
+        // It may begin late.
+        while stream.read_to_end(&mut answer).is_err() && answer.is_empty() {}
         answer
     }
 

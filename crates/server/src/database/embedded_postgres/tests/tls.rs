@@ -52,7 +52,7 @@ impl TlsServer {
         let options = StoreOptions {
             url: format!("postgres://{NAME}@{host}:{}/{NAME}?{parameters}", self.port).into(),
             max_connections: 1,
-            acquire_timeout: Duration::from_secs(30),
+            acquire_timeout: Duration::from_mins(2),
         };
         let store = Store::connect(&options, Sealer::from_key([0; 32])).await?;
         store.now().await?;
