@@ -120,17 +120,21 @@ fn a_warning_waits_until_the_program_has_begun(on_warning: OnWarning, nodes: u32
     let node = Node::new();
     fs::write(node.file("setup"), "").unwrap();
     let ready = node.file("ready");
+    // Of two tasks, one takes longer: until then the warning waits, however slowly the other gets its handler.
+    let other = node.file(if nodes * tasks_per_node == 2 { "state/begun.main.1" } else { "ready" });
     // bash cannot handle a signal that was ignored at its start.
     let text = match on_warning {
         OnWarning::Default => format!(
-            "trap 'echo warned; exit 3' USR1; : >{}; {BEGIN_MARK}; while :; do sleep 0.1; done",
+            "trap 'if [ -e {} ]; then echo warned; fi; exit 3' USR1; : >{}; {BEGIN_MARK}; while :; do sleep 0.1; done",
+            other.display(),
             ready.display()
         ),
         OnWarning::Ignore => format!(
-            "import signal, sys, time\n\
-             signal.signal(signal.SIGUSR1, lambda *_: (print('warned', flush=True), sys.exit(3)))\n\
+            "import os, signal, sys, time\n\
+             signal.signal(signal.SIGUSR1, lambda *_: (print(os.path.exists('{}') and 'warned', flush=True), sys.exit(3)))\n\
              open('{}', 'w')\n\
              time.sleep(60)",
+            other.display(),
             ready.display()
         ),
     };
@@ -140,8 +144,6 @@ fn a_warning_waits_until_the_program_has_begun(on_warning: OnWarning, nodes: u32
     let mut script = on_nodes(script, nodes);
     script.directives.tasks_per_node = tasks_per_node;
     script.components[0].tasks_per_node = tasks_per_node;
-    // Of two tasks, one takes longer: until then the warning waits, however slowly the other gets its handler.
-    let other = node.file("state/begun.main.1");
     let mut command = node.command(&script, 42, 0);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     node.wait_for("srun.args");
@@ -152,6 +154,8 @@ fn a_warning_waits_until_the_program_has_begun(on_warning: OnWarning, nodes: u32
     node.wait_for("state/begun.main.0");
     node.wait_for("ready");
     if nodes * tasks_per_node == 2 {
+        // Time for a warning that does not wait.
+        std::thread::sleep(std::time::Duration::from_secs(1));
         fs::write(other, "").unwrap();
     }
     let output = child.wait_with_output().unwrap();

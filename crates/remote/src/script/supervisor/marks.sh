@@ -1,6 +1,6 @@
 
 # The table: each component's name, start, tasks, time limit, and command in the list of words. Of those that have started: when, the
-# process until it has ended, whether it was warned, its code if its time limit has ended it, and how often it was told so. The steps
+# process until it has ended, whether it was warned, its code if its time limit has ended it, and in how many stages. The steps
 # that may fail, and the first code of these. The running steps, the job's code, its cause, all ends. Whether a signal came, and each thing that it may mean.
 _tao_names=() _tao_starts=() _tao_tasks=() _tao_limits=() _tao_from=() _tao_lengths=() _tao_words=()
 _tao_serves=() _tao_begins=() _tao_programs=() _tao_told=() _tao_over=() _tao_pressed=() _tao_tolerated=() _tao_late=0

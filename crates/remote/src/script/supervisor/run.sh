@@ -20,8 +20,8 @@ _tao_pause() {
   for place in "${!_tao_programs[@]}"; do
     if ((_tao_warned && !_tao_told[place] && !_tao_serves[place])); then
       begun=("$_tao_state/begun.${_tao_names[place]}".*)
-      # A step of which a task has not begun gets it later: during the setup of a container the signal would end that task. srun passes
-      # it on to every process of its step, and to nothing else.
+      # It waits until all tasks of a step have begun: during the setup of a container the signal would end its task. srun passes it on
+      # to every process of its step, and to nothing else.
       if [ -e "${begun[0]}" ] && ((${#begun[@]} >= _tao_tasks[place])); then
         _tao_told[place]=1
         kill -USR1 "${_tao_programs[place]}" 2>/dev/null
