@@ -122,16 +122,17 @@ fn a_warning_waits_until_the_program_has_begun(on_warning: OnWarning, nodes: u32
     let ready = node.file("ready");
     // Of two tasks, one takes longer: until then the warning waits, however slowly the other gets its handler.
     let other = node.file(if nodes * tasks_per_node == 2 { "state/begun.main.1" } else { "ready" });
-    // bash cannot handle a signal that was ignored at its start.
+    // A warning that does not wait has a second. bash cannot handle a signal that was ignored at its start.
     let text = match on_warning {
         OnWarning::Default => format!(
-            "trap 'if [ -e {} ]; then echo warned; fi; exit 3' USR1; : >{}; {BEGIN_MARK}; while :; do sleep 0.1; done",
+            "trap 'if [ -e {} ]; then echo warned; fi; exit 3' USR1; {BEGIN_MARK}; sleep 1; : >{}; while :; do sleep 0.1; done",
             other.display(),
             ready.display()
         ),
         OnWarning::Ignore => format!(
             "import os, signal, sys, time\n\
              signal.signal(signal.SIGUSR1, lambda *_: (print(os.path.exists('{}') and 'warned', flush=True), sys.exit(3)))\n\
+             time.sleep(1)\n\
              open('{}', 'w')\n\
              time.sleep(60)",
             other.display(),
@@ -154,8 +155,6 @@ fn a_warning_waits_until_the_program_has_begun(on_warning: OnWarning, nodes: u32
     node.wait_for("state/begun.main.0");
     node.wait_for("ready");
     if nodes * tasks_per_node == 2 {
-        // Time for a warning that does not wait.
-        std::thread::sleep(std::time::Duration::from_secs(1));
         fs::write(other, "").unwrap();
     }
     let output = child.wait_with_output().unwrap();
