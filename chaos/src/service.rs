@@ -163,7 +163,8 @@ impl Service {
 
     /// The answer, or `None` if there is none within the timeout.
     pub(crate) fn get(&self, path: &str) -> Option<Answer> {
-        read(agent().get(format!("{}{path}", self.url)).call())
+        // Longer than each fault: a busy machine needs seconds for an answer.
+        read(agent(Duration::from_mins(1)).get(format!("{}{path}", self.url)).call())
     }
 
     /// A document of the API, or `None` if it does not exist. Fails if the service does not answer, or with another status.
@@ -174,7 +175,9 @@ impl Service {
     }
 
     pub(crate) fn post(&self, path: &str, body: &str) -> Option<Answer> {
-        let request = agent().post(format!("{}{path}", self.url)).header("content-type", "application/json");
+        // Shorter than some faults: callers give up, and repeat their requests.
+        let agent = agent(Duration::from_secs(10));
+        let request = agent.post(format!("{}{path}", self.url)).header("content-type", "application/json");
         read(request.send(body))
     }
 }
@@ -195,10 +198,9 @@ fn settings() -> String {
     )
 }
 
-fn agent() -> ureq::Agent {
+fn agent(patience: Duration) -> ureq::Agent {
     let config = ureq::Agent::config_builder().http_status_as_error(false);
-    // Longer than each fault: a busy machine needs seconds for an answer.
-    config.timeout_global(Some(Duration::from_mins(1))).build().into()
+    config.timeout_global(Some(patience)).build().into()
 }
 
 fn read(answer: Result<ureq::http::Response<ureq::Body>, ureq::Error>) -> Option<Answer> {

@@ -132,7 +132,7 @@ fn a_container_on_two_nodes_sees_the_rendezvous_whatever_its_image_says() {
     let mut script = BatchScript { components: vec![training(2)], ..base() };
     script.directives.nodes = 2;
     let text = rendered(&script);
-    assert!(text.contains("--container-env=SLURM_NODEID,SLURMD_NODENAME"), "{text}");
+    assert!(text.contains("--container-env=SLURM_PROCID,SLURM_NODEID,SLURMD_NODENAME"), "{text}");
     assert!(text.contains(" --node-rank WORLD_SIZE=2 NUM_GPU_PER_NODE=4 "), "{text}");
 }
 

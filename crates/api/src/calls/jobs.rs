@@ -64,7 +64,7 @@ pub(crate) async fn find(app: &App, caller: &Caller, id: JobId) -> Result<Arc<Jo
     }
 }
 
-async fn freshness(app: &App, job: &Job) -> Result<Freshness, Problem> {
+pub(crate) async fn freshness(app: &App, job: &Job) -> Result<Freshness, Problem> {
     // Only jobs in Slurm need the cluster's last poll; the others save a query.
     let pulses = if is_watched(job.phase) { app.pulses().await? } else { Arc::<Pulses>::default() };
     let freshness = Freshness::of(job, &pulses, app.clock.now());

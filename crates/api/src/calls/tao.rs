@@ -9,7 +9,7 @@ use axum::{
     response::Response,
 };
 use base64::{Engine, prelude::BASE64_STANDARD};
-use domain::{ContainerJob, Job, JobId, ResultsDir, Status, container_job_pointer};
+use domain::{ContainerJob, JobId, ResultsDir, Status, container_job_pointer};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -119,12 +119,6 @@ pub(crate) struct ContainerJobStatusView {
     message: String,
 }
 
-impl From<Job> for ContainerJobStatusView {
-    fn from(job: Job) -> Self {
-        Self { status: job.status, job_id: job.id.get(), message: job.message }
-    }
-}
-
 /// Selects a job.
 #[derive(Debug)]
 pub(crate) struct StatusQuery {
@@ -171,7 +165,8 @@ pub(crate) async fn get_container_job_status(
         Problem::new(Kind::JobNotFound, format!("No job has the results_dir `{shown}`."))
     })?;
     name_job(job.id);
-    Ok(Json(job.into()))
+    let message = job.explained_message(jobs::freshness(&app, &job).await?.has_nodes);
+    Ok(Json(ContainerJobStatusView { status: job.status, job_id: job.id.get(), message }))
 }
 
 /// Check liveness for TAO

@@ -150,7 +150,7 @@ pub(crate) struct Freshness {
     observed_at: Option<Timestamp>,
     stale: bool,
     /// Slurm's reason blames nodes, but enough of them work.
-    has_nodes: bool,
+    pub(crate) has_nodes: bool,
 }
 
 /// The assumed poll interval of a cluster that was never polled.

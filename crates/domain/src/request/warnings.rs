@@ -39,17 +39,11 @@ impl JobSpec {
     fn other_total(&self) -> Option<Warning> {
         let Resources { nodes, gpus_per_node, max_gpus_per_node, .. } = self.resources;
         let (asked, total) = (self.requested_gpus?, self.resources.total_gpus());
-        let rule = if asked >= max_gpus_per_node {
-            format!("From max_num_gpus_per_node ({max_gpus_per_node}) on, num_gpus takes whole nodes")
-        } else if asked == gpus_per_node {
-            format!("Below max_num_gpus_per_node ({max_gpus_per_node}), num_gpus is the number per node")
-        } else {
-            "The job's gres or specs set the number".to_owned()
-        };
         (asked != total).then(|| {
             let detail = format_args!(
-                "is {asked}, but the job gets {total} GPUs: {nodes} nodes × {gpus_per_node}. {rule}; leave num_gpus out, and give \
-                 gpus_per_node and num_nodes instead"
+                "is {asked}, but the job gets {total} GPUs: {nodes} nodes × {gpus_per_node}. Below max_num_gpus_per_node \
+                 ({max_gpus_per_node}), num_gpus is the number per node; from it on, the job takes whole nodes; gpus_per_node, gres and \
+                 specs override both. Leave num_gpus out, and give gpus_per_node and num_nodes instead"
             );
             Warning::new("/resources/num_gpus", "gpu_total", detail)
         })

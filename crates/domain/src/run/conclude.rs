@@ -267,7 +267,8 @@ fn shows_a_failure(job: &Job, diagnosis: Option<&Diagnosis>) -> bool {
 
 fn diagnosis(job: &Job, task: &Task<'_>, found: &Findings<'_>) -> Option<Diagnosis> {
     let run = &job.run;
-    let logs = [found.err_tail, found.out_tail, found.role_tails];
+    let own = found.ended_with.map_or(&[][..], |ended| &ended.err_tail);
+    let logs = [found.err_tail, found.out_tail, own, found.role_tails];
     let exit = exit_record(found.markers, task.attempt.slurm_id);
     diagnose(&Evidence {
         state: run.state.as_ref(),

@@ -54,7 +54,8 @@ pub(crate) struct Evidence<'a> {
     /// The attempt's nodes, as Slurm writes them.
     pub nodes: &'a str,
     pub unhealthy: &'a [UnhealthyNode],
-    /// The ends of the logs: standard error, standard output ([`STDOUT`]), and those of roles.
+    /// The ends of the logs: standard error, standard output ([`STDOUT`]), that of the component that ended the job, and those of all
+    /// ([`ALL`]).
     pub logs: &'a [&'a [u8]],
     /// The job's program may have begun on a node, so that the logs are its own too.
     pub began: bool,
@@ -218,12 +219,15 @@ const NODE_FAILED: &str = "node-failed";
 
 /// The place of standard output among the logs.
 const STDOUT: usize = 1;
+/// The place of the logs of all components.
+const ALL: usize = 3;
 
 fn by_logs_and_nodes(evidence: &Evidence<'_>) -> Option<Diagnosis> {
-    // Once the program has begun on a node, that node has read the image, and the program may have printed the line.
+    // Once the program has begun on a node, that node has read the image, and the program may have printed the line. Another
+    // component may have begun.
     let is_evidence = |found: &Matched| {
         !matches!(found.fault, Fault::MissingFile | Fault::DamagedFile)
-            || !evidence.began && found.place != STDOUT
+            || !evidence.began && ![STDOUT, ALL].contains(&found.place)
     };
     let cause = |found: &Matched| found.fault.cause(evidence.image);
     let found: Vec<_> = matches(evidence.logs).into_iter().filter(is_evidence).collect();

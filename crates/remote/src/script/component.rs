@@ -181,7 +181,7 @@ impl Component {
         if own_log {
             let _ = writeln!(out, "  _tao_make_logs {name}");
         }
-        let (outside, entry) = self.place.options(script.directives.nodes > 1)?;
+        let (outside, entry) = self.place.options()?;
         let mut lines = vec![step_options(start, table, script)?, outside, vec!["--".to_owned()]];
         if let Place::Pyxis(container) = &self.place {
             // Enroot's hooks read them before the container starts.
@@ -277,7 +277,10 @@ impl Component {
         if let Some(dir) = &self.workdir {
             third.push(format!("--cd={}", quoted("the working directory", dir.as_str())?));
         }
-        third.extend(given(&[("--step", table.has_services || self.may_fail), ("--begun", ignored)]));
+        third.extend(given(&[
+            ("--step", table.has_services || self.may_fail),
+            ("--begun", ignored || start.aids),
+        ]));
         Ok([first, second, third])
     }
 }
@@ -319,10 +322,10 @@ fn step_options(start: &Start, table: Table, script: &BatchScript) -> Result<Vec
 
 impl Place {
     /// The options of srun, and the words before the entry shell.
-    fn options(&self, several_nodes: bool) -> Result<(Vec<String>, Vec<String>), ScriptError> {
+    fn options(&self) -> Result<(Vec<String>, Vec<String>), ScriptError> {
         Ok(match self {
             Self::Host => (Vec::new(), Vec::new()),
-            Self::Pyxis(container) => (container.pyxis(several_nodes)?, Vec::new()),
+            Self::Pyxis(container) => (container.pyxis()?, Vec::new()),
             Self::Apptainer(container) => (Vec::new(), container.apptainer()?),
         })
     }
@@ -361,7 +364,7 @@ impl Container {
     }
 
     /// The options of Pyxis.
-    fn pyxis(&self, several_nodes: bool) -> Result<Vec<String>, ScriptError> {
+    fn pyxis(&self) -> Result<Vec<String>, ScriptError> {
         self.check()?;
         let Self { image, mounts, hook_env, home } = self;
         let mut words = vec![format!("--container-image={}", quoted("the image", image)?)];
@@ -374,11 +377,9 @@ impl Container {
             None => {}
         }
         // They override those of the image. None has a newline or a meaning for Enroot, which it would split or follow.
-        let of_nodes = ["SLURM_NODEID", "SLURMD_NODENAME"].into_iter().filter(|_| several_nodes);
-        let listed: Vec<&str> = of_nodes.chain(hook_env.keys().map(EnvKey::as_str)).collect();
-        if !listed.is_empty() {
-            words.push(format!("--container-env={}", listed.join(",")));
-        }
+        let of_task = ["SLURM_PROCID", "SLURM_NODEID", "SLURMD_NODENAME"].into_iter();
+        let listed: Vec<&str> = of_task.chain(hook_env.keys().map(EnvKey::as_str)).collect();
+        words.push(format!("--container-env={}", listed.join(",")));
         Ok(words)
     }
 

@@ -127,7 +127,7 @@ fn fewer_nodes_than_the_roles_need_is_said_so() {
 #[test]
 fn every_role_is_warned() {
     let node = Node::new();
-    let text = "trap 'echo warned; exit 0' USR1; : >$SITE/state/begun.$COSMOS_NODE_ROLE.$SLURM_NODEID; \
+    let text = "trap 'echo warned; exit 0' USR1; : >\"$_tao_begun\"; \
                 if [ $COSMOS_NODE_ROLE = policy -a $SLURM_NODEID = 1 ]; then sleep 1; kill -USR1 $BATCH; fi; \
                 while :; do sleep 0.1; done";
     let output = node.run(&script(&node, text), 42, 0);
@@ -143,7 +143,7 @@ fn a_role_that_fails_at_its_warning_ends_one_that_has_not_begun() {
     // The rollout never says that it has begun, so it is never warned.
     let text = "trap 'echo ended; exit 0' TERM; \
                 if [ $COSMOS_NODE_ROLE = policy ]; then trap 'exit 7' USR1; else trap '' USR1; fi; \
-                if [ $COSMOS_NODE_ROLE != rollout ]; then : >$SITE/state/begun.$COSMOS_NODE_ROLE.$SLURM_NODEID; fi; \
+                if [ $COSMOS_NODE_ROLE != rollout ]; then : >\"$_tao_begun\"; fi; \
                 if [ $COSMOS_NODE_ROLE = policy -a $SLURM_NODEID = 1 ]; then sleep 1; kill -USR1 $BATCH; fi; \
                 while :; do sleep 0.1; done";
     let output = node.run(&script(&node, text), 42, 0);

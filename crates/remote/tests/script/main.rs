@@ -113,12 +113,13 @@ fn a_container_is_described_to_srun() {
     let args = node.read("srun.args");
     let args: Vec<&str> = args.split('\0').collect();
     assert_eq!(
-        args[..6],
+        args[..7],
         [
             "--export=ALL",
             "--kill-on-bad-exit=1",
             "--container-image=/lustre/a b.sqsh",
             "--container-mounts=/lustre,/d x:/d:ro",
+            "--container-env=SLURM_PROCID,SLURM_NODEID,SLURMD_NODENAME",
             "--",
             "bash",
         ]

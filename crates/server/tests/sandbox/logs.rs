@@ -316,7 +316,7 @@ fn a_truncated_or_replaced_log_is_followed_from_its_start() {
 }
 
 #[test]
-fn frozen_login_hosts_are_reported_in_time_and_a_follower_misses_nothing() {
+fn frozen_login_hosts_are_reported_and_a_follower_misses_nothing() {
     let service = Service::start();
     let id = service.submit(&command(
         "i=0; until [ -e \"$TAO_API_RESULTS_DIR/$TAO_API_JOB_ID/go\" ]; do i=$((i + 1)); echo $i; sleep 1; done

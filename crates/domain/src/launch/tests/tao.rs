@@ -48,7 +48,7 @@ fn enroots_hooks_get_the_plain_variables_of_devices_and_no_secret() {
     let hooks = " env MELLANOX_VISIBLE_DEVICES=0 NVIDIA_DRIVER_CAPABILITIES=all srun ";
     let text = text.split_whitespace().filter(|word| *word != "\\").collect::<Vec<_>>().join(" ");
     assert!(text.contains(hooks), "{text}");
-    assert!(text.contains(" --container-env=MELLANOX_VISIBLE_DEVICES,NVIDIA_DRIVER_CAPABILITIES"), "{text}");
+    assert!(text.contains(",SLURMD_NODENAME,MELLANOX_VISIBLE_DEVICES,NVIDIA_DRIVER_CAPABILITIES"), "{text}");
     assert!(!text.contains("NVIDIA_NOTES") && !text.contains("NVIDIA_API_KEY"), "{text}");
     let env = String::from_utf8(file(&submission, ".sh").bytes.clone()).unwrap();
     for (key, _) in vars {

@@ -127,8 +127,8 @@ async fn a_process_that_connects_while_the_way_back_waits_for_the_lock_is_seen(p
     new.close().await;
 }
 
-/// All relations, columns, indexes, constraints, triggers and functions, and all jobs and attempts, each as a text. The order of columns and comments do not count,
-/// and neither does what belongs to an extension: extensions stay on the way back.
+/// All relations, columns, indexes, constraints, triggers and functions, and all jobs and attempts, each as a text. The order of
+/// columns and comments do not count, and neither does what belongs to an extension: extensions stay on the way back.
 const SCHEMA: &str = r"
     select format('%s %s %s', relkind, relname, reloptions) from pg_class
     where relnamespace = 'public'::regnamespace and relkind in ('r', 'p', 'v', 'm', 'S')

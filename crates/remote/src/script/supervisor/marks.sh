@@ -1,7 +1,8 @@
 
 # The table: each component's name, start, tasks, time limit, and command in the list of words. Of those that have started: when, the
-# process until it has ended, whether it was warned, its code if its time limit has ended it, and in how many stages. The steps
-# that may fail, and the first code of these. The running steps, the job's code, its cause, all ends. Whether a signal came, and each thing that it may mean.
+# process until it has ended, whether it was warned, its code if its time limit has ended it, and how many stages of that end have
+# begun. The steps that may fail, and the first code of these. The running steps, the job's code, its cause, all ends. Whether a signal
+# came, and each thing that it may mean.
 _tao_names=() _tao_starts=() _tao_tasks=() _tao_limits=() _tao_from=() _tao_lengths=() _tao_words=()
 _tao_serves=() _tao_begins=() _tao_programs=() _tao_told=() _tao_over=() _tao_pressed=() _tao_tolerated=() _tao_late=0
 _tao_watches=0 _tao_steps=0 _tao_code=0 _tao_cause='' _tao_ends=''
@@ -40,7 +41,8 @@ _tao_on_end() {
   _tao_seen=1 _tao_ended=$1 _tao_cause=${_tao_cause:-signal}
 }
 
-rm -f -- "$_tao_state"/{exit,warned,limited,self_canceled,services,usage,failed.*,begun.*,step.*}
+# Each of many thousand tasks may have left a marker: more than the arguments of a program may have.
+printf '%s\0' "$_tao_state"/{exit,warned,limited,self_canceled,services,usage,failed.*,begun.*,step.*} | xargs -0 rm -f --
 # The size of each status file now: bytes from earlier runs must not count for this one.
 _tao_note_files() {
   echo "run $_tao_restart"

@@ -66,7 +66,8 @@ _tao_terminate() {
 # The step that was added last may fail: those after it begin in any case, and the job ends with its code then.
 _tao_tolerate() { _tao_tolerated[${#_tao_names[@]} - 1]=1; }
 # Adds a component to the table. $1: its name, $2: `step`, `service`, `proxy` for one that needs the services before it, `aid` for a service
-# of the next step alone; or `with` and `aid-with` for those that start with the component before them. $3: how many tasks it has, $4: its time limit in seconds, the rest: its command.
+# of the next step alone; or `with` and `aid-with` for those that start with the component before them. $3: how many tasks it has, $4: its
+# time limit in seconds, the rest: its command.
 _tao_component() {
   _tao_names+=("$1") _tao_starts+=("$2") _tao_tasks+=("$3") _tao_limits+=("$4")
   case $2 in service) _tao_serves+=(3) ;; proxy) _tao_serves+=(2) ;; aid*) _tao_serves+=(1) ;; *) _tao_serves+=(0) ;; esac
@@ -152,7 +153,8 @@ _tao_press() {
   if ((!_tao_pressed[$1])); then _tao_over[$1]=115; _tao_add_step "$1"; _tao_terminate "${some[@]}"; fi
   if ((_tao_pressed[$1] < 2)); then signal=TERM; fi
   if ((!${#some[@]})); then kill -s "$signal" "${_tao_programs[$1]}" 2>/dev/null; fi
-  ((_tao_limits[$1] += _tao_pressed[$1]++ ? 15 : 60))
+  printf -v _tao_time '%(%s)T' -1
+  ((_tao_limits[$1] = _tao_time - _tao_begins[$1] + (_tao_pressed[$1]++ ? 15 : 60)))
 }
 # Looks at each program. Fails if the job ends: a step has failed, a service has ended, or a signal or limit has come.
 _tao_look() {

@@ -84,7 +84,7 @@ _tao_start_again() {
   ((_tao_again[$1] += 1))
   echo "tao-slurm: the service ${_tao_names[$1]} has ended with code $_tao_end; it starts again," \
     "for time ${_tao_again[$1]} of at most ${_tao_most_again[$1]}" >&2
-  rm -f -- "$_tao_state/failed.${_tao_names[$1]}" "$_tao_state/step.${_tao_names[$1]}"
+  rm -f -- "$_tao_state/failed.${_tao_names[$1]}" "$_tao_state/step.${_tao_names[$1]}" "$_tao_state/begun.${_tao_names[$1]}".*
   _tao_stop_probe "$1"
   _tao_pause 3
   if [ -n "$_tao_cause" ]; then return; fi

@@ -2,7 +2,7 @@
 # The entry of each task, on its node and inside its container. The words before the program set the task up, in their order. It
 # has no variables of its own, because those of the job may have any name. $1: the state directory, $2: the component.
 _tao_enter() {
-  # Its number among the tasks of the component, which is hidden from some programs.
+  # Its number among the tasks of the component. It is taken here, before it is hidden from some programs.
   set -- "$1" "$2.${SLURM_PROCID-}" "${@:3}"
   while :; do
     case $3 in

@@ -82,6 +82,26 @@ fn a_line_that_the_program_may_have_printed_does_not_touch_the_cache() {
 }
 
 #[test]
+fn of_several_components_the_log_of_the_one_that_ended_the_job_counts() {
+    let ended = |err_tail: &str| EndedWith {
+        is_service: false,
+        name: "score".parse().unwrap(),
+        what: "has ended with code 1".to_owned(),
+        out_tail: Vec::new(),
+        err_tail: err_tail.as_bytes().to_vec(),
+    };
+    let faults = |ended: &EndedWith| {
+        let found = Findings { ended_with: Some(ended), role_tails: MISSING.as_bytes(), ..NOTHING };
+        match failed_after("r.io/a:1", &found, |_| ()) {
+            Ending::Retry { job, .. } => cached_file_faults(&job).len(),
+            Ending::Ended(_) => 0,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!((faults(&ended(MISSING)), faults(&ended("cannot cd to /nowhere\n"))), (1, 0));
+}
+
+#[test]
 fn a_node_that_does_not_read_what_another_reads_is_at_fault() {
     let err = "\
 slurmstepd-node02: error: pyxis: child 4032 failed with error code: 1
