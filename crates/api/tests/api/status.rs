@@ -145,6 +145,9 @@ async fn busy_nodes_are_no_alarm_and_down_ones_are(pool: PgPool) {
         for field in ["pending", "pending_reason", "message"] {
             assert_eq!((&whole[field], &list["jobs"][0][field]), (&status[field], &status[field]));
         }
+        let of_tao =
+            api.get(&format!("/api/v1/internal/container_job:status?results_dir=/results/{id}")).await;
+        assert_eq!(of_tao.json()["message"], status["message"]);
         assert_eq!(status["pending_reason"], reason);
         (status, answer.header("etag").to_owned())
     };

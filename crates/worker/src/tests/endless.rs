@@ -12,6 +12,16 @@ fn assert_shrinks(backlogs: &[u64]) {
 }
 
 impl Bench {
+    /// The only job ends while its status file still grows, and is `Done` after a bounded number of commands.
+    async fn ends_writing_without_end(&self, id: JobId, name: &str) {
+        self.fake.write_without_end(name);
+        self.fake.set_state(name, &SlurmState::Completed, Some(0));
+        self.poll().await;
+        let commands = self.concluded().await;
+        assert!(commands <= 80, "{commands} commands");
+        assert_eq!(self.status(id).await, (Status::Done, Phase::Ended));
+    }
+
     /// Concludes the only job until it has ended, and returns the number of commands.
     async fn concluded(&self) -> usize {
         let before = self.fake.commands();
@@ -36,12 +46,7 @@ impl Bench {
 async fn a_status_file_without_end_is_read_with_pauses_and_not_for_ever(pool: PgPool) {
     let bench = Bench::new(pool);
     let (id, name) = bench.submitted().await;
-    bench.fake.write_without_end(&name);
-    bench.fake.set_state(&name, &SlurmState::Completed, Some(0));
-    bench.poll().await;
-    let commands = bench.concluded().await;
-    assert!(commands <= 80, "{commands} commands");
-    assert_eq!(bench.status(id).await, (Status::Done, Phase::Ended));
+    bench.ends_writing_without_end(id, &name).await;
     assert_shrinks(&bench.fake.backlogs(&name));
 }
 
@@ -54,12 +59,7 @@ async fn the_status_file_of_a_task_without_end_is_read_like_that_of_a_job(pool: 
     let id = bench.accept(Job::accepted(id, owner, cluster, spec, bench.clock.now())).await;
     bench.step(Lane::Submit).await;
     let name = format!("tao-job-{id}");
-    bench.fake.write_without_end(&name);
-    bench.fake.set_state(&name, &SlurmState::Completed, Some(0));
-    bench.poll().await;
-    let commands = bench.concluded().await;
-    assert!(commands <= 80, "{commands} commands");
-    assert_eq!(bench.status(id).await, (Status::Done, Phase::Ended));
+    bench.ends_writing_without_end(id, &name).await;
     for task in 0..2 {
         assert_shrinks(&bench.fake.backlogs(&format!("{name}_{task}")));
     }
