@@ -310,7 +310,7 @@ pub(crate) fn until(what: &str, patience: Duration, done: impl FnMut() -> bool) 
 /// Polls until the condition is true: it depends on another process, which sends no event. `patience` is for an idle machine;
 /// a busy one gets six times as long, and at least some minutes.
 #[expect(clippy::disallowed_methods, reason = "a status document is polled: that is what callers do with it")]
-fn comes_true(patience: Duration, mut done: impl FnMut() -> bool) -> bool {
+pub(crate) fn comes_true(patience: Duration, mut done: impl FnMut() -> bool) -> bool {
     let (began, patience) = (Instant::now(), (6 * patience).max(Duration::from_mins(5)));
     while !done() {
         let waited = began.elapsed();

@@ -1,4 +1,5 @@
-"""Asks the model COUNT questions, eight at a time, and the judge about each answer, SLOW seconds later. What was answered before is in a cache."""
+"""Asks the model COUNT questions, eight at a time, and the judge about each answer, SLOW seconds later. What was answered before is in a cache.
+It asks at most MOST: if more are left, it waits for its end."""
 
 import concurrent.futures
 import http.client
@@ -47,9 +48,12 @@ done = {}
 if os.path.exists(cache):
     done = dict(json.loads(line) for line in open(cache))
     print(f"{len(done)} answers are in the cache", flush=True)
-questions = [f"question {number}" for number in range(COUNT)]
+left = [question for question in (f"question {number}" for number in range(COUNT)) if question not in done]
+most = int(os.environ.get("MOST", COUNT))
 with concurrent.futures.ThreadPoolExecutor(8) as pool:
-    list(pool.map(evaluate, [question for question in questions if question not in done]))
+    list(pool.map(evaluate, left[:most]))
+if len(left) > most:
+    time.sleep(3600)
 models = [one["by"] for one in done.values()]
 scores = {"score": sum(one["right"] for one in done.values()) / COUNT, "by": {name: models.count(name) for name in models}}
 with open(os.path.join(RESULTS, "scores.json"), "w") as file:

@@ -8,11 +8,10 @@ use super::{evaluation, log};
 use crate::{
     launchers::{are_installed, is_gone},
     restarts::{attempts, hours},
-    service::{Service, until},
+    service::{Service, comes_true},
 };
 
-/// An evaluation whose attempts have this time limit in seconds, and all together `most`. Its servers load for two seconds, and answer at
-/// most sixteen questions a second.
+/// An evaluation whose attempts have this time limit in seconds, and all together `most`. Each answer takes half a second.
 fn interrupted(count: u32, link: u64, most: u64) -> Value {
     let mut job = evaluation(count);
     job["steps"][0]["env"]["SLOW"] = "0.5".into();
@@ -44,13 +43,36 @@ impl Away<'_> {
         self.service.sandbox.login(&format!("cat {file} 2>/dev/null | wc -l")).trim().parse().unwrap()
     }
 
+    /// How many seconds the attempt that runs has run.
+    fn runs(&self) -> u64 {
+        let rows = self.service.sandbox.login("squeue --me -h -t R -o '%j %M'");
+        let time = rows.lines().find(|row| row.contains(self.id)).and_then(|row| row.rsplit_once(' '));
+        time.map_or(0, |(_, time)| {
+            time.split([':', '-']).fold(0, |sum, part| 60 * sum + part.parse::<u64>().unwrap_or(0))
+        })
+    }
+
+    fn awaits(&self, what: &str, minutes: u64, done: impl FnMut() -> bool) {
+        assert!(comes_true(Duration::from_mins(minutes), done), "no {what}: {}", self.story());
+    }
+
     fn awaits_attempt(&self, number: u32, state: &str) {
         let row = format!("tao-job-{}-r{number} {state}", self.id);
-        until(&row, Duration::from_mins(1), || self.queued().contains(&row));
+        self.awaits(&row, 1, || self.queued().contains(&row));
     }
 
     fn awaits_end(&self) {
-        until("the end of the last attempt", Duration::from_mins(5), || self.queued().is_empty());
+        self.awaits("end of the last attempt", 5, || self.queued().is_empty());
+    }
+
+    /// What Slurm and the scripts say of the attempts, for a test that fails.
+    fn story(&self) -> String {
+        let base = self.service.sandbox.var("SLURM_BASE_RESULTS_DIR");
+        self.service.sandbox.login(&format!(
+            "sacct -X -n -P -o JobID,JobName,State,ExitCode,Start,End | grep {0}; wc -l {base}/results/{0}/cache.jsonl; \
+             find {base} -path '*/state/{0}/*' -name main.err -exec tail -n 4 {{}} + | cut -c 1-200",
+            self.id
+        ))
     }
 }
 
@@ -60,17 +82,19 @@ fn an_interrupted_evaluation_goes_on_from_its_cache_while_the_service_is_away() 
     if !are_installed(&service) {
         return;
     }
-    // More than the first attempt and the beginning of the second can answer.
-    let id = service.submit(&interrupted(700, 18, 3600));
+    let mut job = interrupted(400, 18, 3600);
+    // So the first two attempts leave questions, however long they last.
+    job["steps"][0]["env"]["MOST"] = "160".into();
+    let id = service.submit(&job);
     let away = Away { service: &service, id: &id };
     away.awaits_attempt(2, "PENDING");
     service.stop();
     let away = Away { service: &service, id: &id };
     away.awaits_attempt(2, "RUNNING");
-    // An attempt of less than ten seconds does not go on. So many answers take eight, after two of loading.
     let before = away.answers();
-    assert!(before > 0, "the first attempt has answered nothing");
-    until("answers of the second attempt", Duration::from_mins(1), || away.answers() >= before + 140);
+    assert!(before > 0, "the first attempt has answered nothing: {}", away.story());
+    // An attempt of less than ten seconds does not go on.
+    away.awaits("answers of the second attempt", 1, || away.answers() > before && away.runs() >= 12);
     service.sandbox.login("srun -p polar -N4 --exclusive -t 1 true");
     away.awaits_end();
     service.spawn();
@@ -91,7 +115,7 @@ fn an_interrupted_evaluation_goes_on_from_its_cache_while_the_service_is_away() 
             service.get(&path).text.matches("answers ").count()
         })
         .sum();
-    assert!((700..=700 + 8 * (states.len() - 1)).contains(&asked), "{asked} of 700 in {states:?}");
+    assert!((400..=400 + 8 * (states.len() - 1)).contains(&asked), "{asked} of 400 in {states:?}");
     assert!(log(&service, &id, "evaluate").contains(" answers are in the cache"));
     assert_eq!(service.get("/clusters/sandbox").json()["orphans"]["count"], 0);
     is_gone(&id);
