@@ -106,6 +106,7 @@ pub(super) const CASES: &[Case] = &[
             shows("a shell runs the commands in a mount's path", START, &["found=/in-node0"]),
             shows("takes quotes away", START, &["found=/inquoted\n"]),
             shows("and replaces variables", START, &["found=/injob\n"]),
+            shows("also after a backslash, which stays", "pyxis_slurmstepd.c, fstab_escape", &["found=/in\\job\n"]),
         ],
     },
     Case {
@@ -333,6 +334,37 @@ pub(super) const CASES: &[Case] = &[
             shows("variables can say what options say", "args.c, pyxis_args_check_environment_variables", &["/opt\n"]),
             shows("a source is a path, tmpfs or umount", "args.c, add_mount", &["mount source must be a relative path, an absolute path", "could not add mount entry: data:/data"]),
             shows("a missing working directory", "pyxis_slurmstepd.c, slurm_spank_task_init", &["pyxis: couldn't chdir to /nowhere: No such file or directory"]),
+        ],
+    },
+    Case {
+        name: "unknown option",
+        script: "srun -n1 --container-bogus true",
+        rows: &[shows("is srun's error", FAILED, &[
+            "srun: unrecognized option '--container-bogus'\nTry \"srun --help\" for more information\n", "rc=255",
+        ])],
+    },
+    Case {
+        name: "batch jobs",
+        script: r#"unset ${!SLURM_@}
+            submit() { sbatch -Q --wait -t 5 --mem=200 -o "$T/batch.out" >/dev/null; echo "code=$?"; cat "$T/batch.out"; }
+            submit <<END
+#!/bin/sh
+#SBATCH -N1 -n1 --container-image=$T/rich.sqsh
+cat /etc/profile
+END
+            submit <<END
+#!/bin/bash
+#SBATCH -N2 -n2
+srun -l --container-image="$T/plain.sqsh" --container-mounts="$T" sh -c 'echo "task of \$SLURMD_NODENAME"; exit \$((\$SLURM_PROCID * 7))' 2>&1 | sort
+exit \${PIPESTATUS[0]}
+END"#,
+        rows: &[
+            shows("the script of a job runs in the container that its directive names", "recorded sbatch with the directive", &[
+                "code=0\nexport PROFILE=read\n",
+            ]),
+            shows("each node of a step has a container, and the code is the tasks' highest", "recorded steps on two nodes", &[
+                "code=7\n", "0: task of node0", "1: task of node0", "Exited with exit code 7",
+            ]),
         ],
     },
     Case {

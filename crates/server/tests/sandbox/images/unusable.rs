@@ -81,6 +81,27 @@ fn a_cached_file_that_is_damaged_is_converted_again_beside_the_old_one() {
 }
 
 #[test]
+fn a_download_that_arrives_damaged_is_tried_again_by_a_conversion_and_on_a_node() {
+    let mut site = Site::with(&[SOON]);
+    let image = site.push(&site.name("torn"), "1");
+    let torn = site.made[0].with_extension("fails");
+    fs::write(&torn, "checksum\n").unwrap();
+    let id = site.submit(&image, &json!({"require_sqsh": true}));
+    let again =
+        || sql(&site.service.database_url, "select count(*) from jobs where owner = '' and attempt > 1");
+    until("the conversion's second attempt", Duration::from_mins(1), || again() == "1");
+    fs::remove_file(&torn).unwrap();
+    let ended = site.service.wait_ended(&id);
+    assert_eq!((&ended["status"], &ended["retry_count"]), (&json!("Done"), &json!(0)), "{ended}");
+
+    fs::write(&torn, "checksum\n").unwrap();
+    let id = site.submit(&image, &json!({"use_sqsh": false}));
+    site.service.wait(&id, "its second attempt", |status| status["retry_count"] == 1);
+    fs::remove_file(&torn).unwrap();
+    assert_eq!(site.service.wait_ended(&id)["status"], "Done");
+}
+
+#[test]
 fn the_damaged_file_of_a_later_step_is_converted_again() {
     let mut site = Site::with(&[SOON]);
     let image = site.push(&site.name("second"), "1");
