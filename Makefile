@@ -5,7 +5,7 @@
 demo: ## Run two jobs on a real Slurm cluster on this machine; ONCE=1 stops by itself
 	@ONCE=$(ONCE) deploy/demo/demo
 
-test: ## Run every check (50 minutes on two cores)
+test: ## Run every check (40 minutes on two cores)
 	@ci/test
 
 reliability: ## Run the reliability tests in full size (an hour)

@@ -85,18 +85,6 @@ fn an_invalid_setting_is_named() {
 }
 
 #[test]
-fn without_a_database_url_the_service_starts_a_private_postgres() {
-    let mut service = Service::prepare(&[]);
-    service.unset("DATABASE_URL");
-    service.spawn();
-    let id = service.submit(&command("true"));
-    assert_eq!(service.wait_ended(&id)["status"], "Done");
-    service.stop();
-    service.spawn();
-    assert_eq!(service.status(&id)["status"], "Done", "and it keeps what it knew");
-}
-
-#[test]
 fn disabled_authentication_is_allowed_only_on_loopback() {
     let service = Service::prepare(&[("TAO_SLURM_BIND", "0.0.0.0:0")]);
     let output = service.run(&["serve"]);

@@ -41,6 +41,7 @@ mod options;
 mod orphans;
 mod pipelines;
 mod preflight;
+mod private_postgres;
 mod python_client;
 mod requests;
 mod restart;
