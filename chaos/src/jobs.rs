@@ -124,7 +124,8 @@ const XID: &str = "echo 'NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the 
 
 /// `before`: a job that was planned before.
 pub(crate) fn plan(rng: &mut StdRng, run: &str, before: Option<Uuid>) -> Planned {
-    let id = uuid::Builder::from_random_bytes(rng.random()).into_uuid();
+    // Not the seed's: the cluster remembers the jobs of an earlier run, and does not run one again.
+    let id = Uuid::new_v4();
     let kind = WEIGHTS.choose_weighted(rng, |(_, weight)| *weight).map_or(Kind::Short, |(kind, _)| *kind);
     let action = match rng.random_range(0..100) {
         0..20 => OwnerAction::Cancel(rng.random_range(0.0..20.0)),
@@ -221,4 +222,23 @@ fn training(rng: &mut StdRng, id: Uuid, notes: &str) -> Value {
         "use_requeue": rng.random_bool(0.7),
         "resources": {"num_gpus": 1, "cpus_per_task": 1, "time_hours": 0.2},
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::SeedableRng as _;
+
+    use super::*;
+
+    #[test]
+    fn a_second_run_of_a_seed_has_the_same_jobs_with_other_ids() {
+        let jobs = || {
+            let mut rng = StdRng::seed_from_u64(7);
+            (0..50).map(|_| plan(&mut rng, "run", None)).collect::<Vec<_>>()
+        };
+        for (one, other) in jobs().iter().zip(jobs()) {
+            assert_ne!(one.id, other.id);
+            assert_eq!((one.kind, one.action), (other.kind, other.action));
+        }
+    }
 }
