@@ -39,8 +39,9 @@ programs_build() {
     cargo build --locked --package tao-slurm --profile "$profile" --target-dir target
     install -m 755 "target/$built" "$work/program.after"
     programs_invent
-    (cd "$work/newer" && cargo build --locked --package tao-slurm --profile "$profile" --target-dir "$work/target")
-    install -m 755 "$work/target/$built" "$work/program.newer"
+    (cd "$work/newer" && cargo build --locked --package tao-slurm --profile "$profile" --target-dir "$work/target-newer")
+    install -m 755 "$work/target-newer/$built" "$work/program.newer"
+    grep --quiet trial_notes "$work/program.newer" || die "the newer program was not built with its migration"
 }
 
 # Copies this tree and adds the migration. The dates stay, so that cargo compiles only what has changed.
