@@ -21,7 +21,7 @@ BEYOND_SCHEMAS = {
 # The required fields of a job depend on its other fields and, for a retry, on its secrets. Those of a cluster depend on whether
 # it is added or changed.
 NEEDED = ("/name", "/image", "/action", "/network_arch", "/secret_env_vars/", "/cloud_metadata/", "/resources/memory",
-          "/results/", "/array", "/steps")
+          "/results/", "/array", "/steps", "/components/")
 # Texts with a grammar beyond a pattern, and numbers that are texts or depend on another number.
 BEYOND_PATTERNS = (
     "/image", "/hosts/", "/host_keys/", "/webhook/url", "/backend_details/partition", "/partitions",
@@ -32,7 +32,7 @@ BEYOND_PATTERNS = (
     # A time that has passed.
     "/expires_at",
     # Of steps and services.
-    "/env/", "/secret_env/", "/node_env/", "/ready",
+    "/env/", "/secret_env/", "/node_env/", "/ready", "/balance/image",
 )
 # Problems that depend on earlier requests.
 BEYOND_REQUESTS = {"id_conflict", "idempotency_key_reused", "cluster_changed"}

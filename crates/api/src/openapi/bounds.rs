@@ -52,15 +52,15 @@ const BOUNDS: &[(&[&str], &[&str], Bound)] = &[
     (&["PipelineRequest", "PipelineRetryRequest"], &["jobs"], Keys(WORD, 100, 1000)),
     (&["TokenRequest"], &["owner", "name"], Text(ONE_LINE, 200)),
     (&["NeedRequest"], &["job", "name"], Text(WORD, 100)),
-    (&["JobRequest"], &["image"], Text(NOT_BLANK, 4096)),
+    (&["JobRequest", "ComponentRequest", "BalanceRequest"], &["image"], Text(NOT_BLANK, 4096)),
     (&["JobRequest"], &["network_arch", "action"], Text(WORD, 100)),
     (&["JobRequest", "ContainerJob"], &["docker_env_vars"], Map(ENV_KEY, 128, 32_768, 1000)),
     (&["JobRequest", "RetryRequest"], &["secret_env_vars"], Map(ENV_KEY, 128, 32_768, 1000)),
+    (&["RetryRequest"], &["components"], Keys(COMPONENT, 32, 24)),
     (&["JobRequest"], &["inputs"], Texts(INPUT, LONGEST_PATH)),
     (&["JobRequest", "ComponentRequest"], &["command"], Text(NOT_BLANK, 262_144)),
     (&["ComponentRequest"], &["name"], Text(COMPONENT, 32)),
     (&["ComponentRequest"], &["nodes"], Whole(1, 1024)),
-    (&["ComponentRequest"], &["image"], Text(NOT_BLANK, 4096)),
     (&["ComponentRequest"], &["workdir"], Text(PATH, LONGEST_PATH)),
     (&["ComponentRequest"], &["env", "secret_env"], Map(ENV_KEY, 128, 32_768, 1000)),
     (&["ComponentRequest"], &["node_env"], Map(ENV_KEY, 128, 128, 1000)),
@@ -72,6 +72,7 @@ const BOUNDS: &[(&[&str], &[&str], Bound)] = &[
     (&["JobRequest"], &["workdir"], Text(PATH, LONGEST_PATH)),
     (&["JobRequest"], &["files"], Keys(FILE, 200, 64)),
     (&["FileRequest"], &["mode"], Text(MODE, 4)),
+    (&["ProgressRequest"], &["file"], Text(NOT_EMPTY, LONGEST_PATH)),
     (&["LauncherSettings"], &["args"], Texts(PLAIN, 1000)),
     (&["LauncherSettings"], &["nproc_per_node"], Whole(1, 1024)),
     (&["LauncherSettings"], &["plugin"], Text(MPI_PLUGIN, 32)),
@@ -194,6 +195,9 @@ pub(super) fn put(document: &mut Value) {
     merge(&mut document["components"]["schemas"]["LauncherBody"]["oneOf"][0], json!({"enum": kinds}));
     let codes = json!({"items": {"minimum": 1, "maximum": 255}});
     merge(&mut document["components"]["schemas"]["RestartRequest"]["properties"]["exit_codes"], codes);
+    let own = &mut document["components"]["schemas"]["RetryRequest"]["properties"]["components"];
+    own["additionalProperties"]["propertyNames"] = Value::Null;
+    merge(&mut own["additionalProperties"], Map(ENV_KEY, 128, 32_768, 1000).schema());
     let jobs = &mut document["components"]["schemas"]["PipelineRequest"]["properties"]["jobs"];
     merge(jobs, json!({"minProperties": 1}));
     let parameters =

@@ -23,11 +23,13 @@ const LONGEST_LINE: usize = 4096;
 #[serde(deny_unknown_fields)]
 pub struct FileRequest {
     /// The content as text.
+    #[schema(max_length = 262_144)]
     pub text: Option<String>,
     /// The content as a JSON value, written compactly.
     #[schema(value_type = Option<Object>)]
     pub json: Option<Value>,
     /// The content in base64.
+    #[schema(max_length = 349_528)]
     pub base64: Option<String>,
     /// The mode in octal, such as `0755`. Default: `0644`.
     pub mode: Option<String>,

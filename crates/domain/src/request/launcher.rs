@@ -63,6 +63,7 @@ pub struct LauncherSettings {
     pub rendezvous: Option<Rendezvous>,
     /// Of `torchrun`, `accelerate`, `deepspeed` and `ray`: further options of `torchrun`, `accelerate launch`,
     /// `deepspeed.launcher.launch` or `ray start`, such as `--max-restarts=3`.
+    #[schema(max_items = 64)]
     pub args: Option<Vec<String>>,
     /// Of `mpi`: the plugin, as `srun --mpi=list` names it, such as `pmix`. Default: the cluster's `mpi_plugin`, else `MpiDefault` of its Slurm.
     pub plugin: Option<String>,

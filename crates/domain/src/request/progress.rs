@@ -16,7 +16,6 @@ const MOST: u64 = 1_000_000_000_000;
 pub struct ProgressRequest {
     /// A path in the job's results directory, such as `progress`. Its first 400 bytes are read while the job runs: a number, or a JSON
     /// object with `percent`, or with `done` and `total`.
-    #[schema(min_length = 1)]
     pub file: String,
     /// The number that the program reaches. Default: 100, so that the number in the file is the percent.
     #[schema(minimum = 1, maximum = 1_000_000_000_000_u64)]

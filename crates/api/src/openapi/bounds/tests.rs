@@ -1,4 +1,4 @@
-use std::str::FromStr;
+use std::{collections::BTreeSet, str::FromStr};
 
 use domain::{ClusterName, ContainerRuntime, KeyName, Label, Mount, SbatchExport, Word};
 use proptest::{prelude::*, string::string_regex};
@@ -52,6 +52,53 @@ fn every_bound_is_in_the_document() {
         };
         assert!(is_there, "{schema}.{name}: {field}");
     }
+}
+
+/// Adds the places of the texts below `part` that may be of any length.
+fn boundless(part: &Value, place: &str, found: &mut Vec<String>) {
+    let is_text = part["type"] == "string" || part["type"][0] == "string";
+    if is_text && ["maxLength", "enum", "format"].iter().all(|limit| part.get(limit).is_none()) {
+        found.push(place.to_owned());
+    }
+    let parts = match part {
+        Value::Object(fields) => fields.iter().map(|(key, value)| (key.clone(), value)).collect(),
+        Value::Array(items) => items.iter().enumerate().map(|(at, value)| (at.to_string(), value)).collect(),
+        _ => Vec::new(),
+    };
+    for (key, value) in parts {
+        boundless(value, &format!("{place}/{key}"), found);
+    }
+}
+
+/// The names of the schemas in `part`, and those in them.
+fn named(document: &Value, part: &Value, found: &mut BTreeSet<String>) {
+    match part {
+        Value::Object(fields) => fields.values().for_each(|value| named(document, value, found)),
+        Value::Array(items) => items.iter().for_each(|value| named(document, value, found)),
+        Value::String(text) => {
+            if let Some(name) = text.strip_prefix("#/components/schemas/")
+                && found.insert(name.to_owned())
+            {
+                named(document, &document["components"]["schemas"][name], found);
+            }
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn every_text_of_a_request_has_a_longest_length() {
+    let mut document = crate::openapi();
+    let bodies: Vec<Value> =
+        operations(&mut document).filter_map(|operation| operation.get("requestBody").cloned()).collect();
+    let mut schemas = BTreeSet::new();
+    bodies.iter().for_each(|body| named(&document, body, &mut schemas));
+    assert!(schemas.contains("BalanceRequest"), "{schemas:?}");
+    let mut found = Vec::new();
+    for name in &schemas {
+        boundless(&document["components"]["schemas"][name], name, &mut found);
+    }
+    assert_eq!(found, Vec::<String>::new());
 }
 
 #[test]
