@@ -355,7 +355,7 @@ END
             submit <<END
 #!/bin/bash
 #SBATCH -N2 -n2
-srun -l --container-image="$T/plain.sqsh" --container-mounts="$T" sh -c 'echo "task of \$SLURMD_NODENAME"; exit \$((\$SLURM_PROCID * 7))' 2>&1 | sort
+srun -l --container-image="$T/rich.sqsh" --container-mounts="$T" sh -c 'echo "\$PROFILE at \$SLURMD_NODENAME"; exit \$((\$SLURM_PROCID * 7))' 2>&1 | sort
 exit \${PIPESTATUS[0]}
 END"#,
         rows: &[
@@ -363,7 +363,7 @@ END"#,
                 "code=0\nexport PROFILE=read\n",
             ]),
             shows("each node of a step has a container, and the code is the tasks' highest", "recorded steps on two nodes", &[
-                "code=7\n", "0: task of node0", "1: task of node0", "Exited with exit code 7",
+                "code=7\n", "0: read at node0", "1: read at node0", "Exited with exit code 7",
             ]),
         ],
     },
