@@ -25,14 +25,14 @@ NEEDED = ("/name", "/image", "/action", "/network_arch", "/secret_env_vars/", "/
 # Texts with a grammar beyond a pattern, and numbers that are texts or depend on another number.
 BEYOND_PATTERNS = (
     "/image", "/hosts/", "/host_keys/", "/webhook/url", "/backend_details/partition", "/partitions",
-    "/connect_timeout", "/poll_min", "/poll_max", "/resources/gpus_per_node", "/specs", "/docker_env_vars/",
+    "/connect_timeout", "/poll_min", "/poll_max", "/resources/gpus_per_node", "/specs", "/docker_env_vars/", "/secret_env_vars/",
     "/resources/exclude", "/resources/nodelist", "/exclude", "/nodelist", "/backend_details/begin", "/backend_details/deadline",
     "/resources/constraint", "/constraint", "/files/", "/array", "/results/", "/tasks",
     "/progress/file", "/needs/", "/restart/exit_codes",
     # A time that has passed.
     "/expires_at",
     # Of steps and services.
-    "/env/", "/secret_env/", "/node_env/", "/ready", "/balance/image",
+    "/env/", "/secret_env/", "/node_env/", "/ready", "/balance/image", "/components/",
 )
 # Problems that depend on earlier requests.
 BEYOND_REQUESTS = {"id_conflict", "idempotency_key_reused", "cluster_changed"}

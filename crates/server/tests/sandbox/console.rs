@@ -2,6 +2,7 @@
 
 mod attacks;
 mod browser;
+mod docs_page;
 mod elsewhere;
 mod every_page;
 mod flows;
