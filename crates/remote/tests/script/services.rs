@@ -225,6 +225,18 @@ fn a_service_that_ends_while_it_loads_starts_again_if_it_may() {
 }
 
 #[test]
+fn a_service_that_could_not_start_again_has_not_begun() {
+    let node = Node::new();
+    let serve = ": >\"$_tao_begun\"; ls $SITE/state >$SITE/first; cd $SITE/bin; rm srun; \
+                 printf '#!/bin/bash\\nexit 1\\n' >srun; chmod +x srun; exit 9";
+    let rules = ServiceRules { most_again: 1, ..rules(Probe::File(node.path("never"))) };
+    is_code(&node.run(&job(&node, rules, serve, "touch $SITE/scored"), 42, 0), 1);
+    assert!(node.read("first").contains("begun.model.0"), "{}", node.read("first"));
+    // What ended the job was the setup, which is tried again, and not the program.
+    assert!(!node.has("state/begun.model.0") && !node.has("scored"));
+}
+
+#[test]
 fn a_service_that_hangs_is_ended_and_starts_again() {
     let node = Node::new();
     // It ignores SIGTERM, as a program that hangs in the kernel does.
