@@ -36,6 +36,18 @@ fn a_run_that_has_ended_well_is_not_repeated_and_one_that_has_failed_is() {
 }
 
 #[test]
+fn markers_of_many_thousand_tasks_are_cleared_for_the_next_run() {
+    let node = Node::new();
+    assert_eq!(node.run(&node.script(&["false"]), 42, 0).status.code(), Some(1));
+    // Their names together are longer than the arguments of a program may be.
+    for task in 0..50_000 {
+        fs::write(node.file(&format!("state/begun.main.{task:06}")), "").unwrap();
+    }
+    let output = node.run(&node.script(&["bash", "-c", "ls $SITE/state | grep -c ^begun"]), 42, 1);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "0\n", "{}", stderr(&output));
+}
+
+#[test]
 fn a_run_that_slurm_starts_twice_is_carried_out_once_and_ends_as_it_did() {
     let node = Node::new();
     let says = ["bash", "-c", "echo once; exit 7"];
