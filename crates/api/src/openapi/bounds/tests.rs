@@ -92,7 +92,9 @@ fn every_text_of_a_request_has_a_longest_length() {
     let bodies: Vec<Value> =
         operations(&mut document).filter_map(|operation| operation.get("requestBody").cloned()).collect();
     let mut schemas = BTreeSet::new();
-    bodies.iter().for_each(|body| named(&document, body, &mut schemas));
+    for body in &bodies {
+        named(&document, body, &mut schemas);
+    }
     assert!(schemas.contains("BalanceRequest"), "{schemas:?}");
     let mut found = Vec::new();
     for name in &schemas {
