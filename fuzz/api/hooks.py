@@ -22,7 +22,7 @@ BEYOND_SCHEMAS = {
 # it is added or changed.
 NEEDED = ("/name", "/image", "/action", "/network_arch", "/secret_env_vars/", "/cloud_metadata/", "/resources/memory",
           "/results/", "/array", "/steps", "/components/")
-# Texts with a grammar beyond a pattern, and numbers that are texts or depend on another number.
+# Texts with a grammar beyond a pattern or a limit in bytes, and numbers that are texts or depend on another number.
 BEYOND_PATTERNS = (
     "/image", "/hosts/", "/host_keys/", "/webhook/url", "/backend_details/partition", "/partitions",
     "/connect_timeout", "/poll_min", "/poll_max", "/resources/gpus_per_node", "/specs", "/docker_env_vars/", "/secret_env_vars/",
@@ -38,6 +38,8 @@ BEYOND_PATTERNS = (
 BEYOND_REQUESTS = {"id_conflict", "idempotency_key_reused", "cluster_changed"}
 # The cluster of this run does not answer, and on a busy machine the database may be too slow.
 AWAY = {"cluster_unavailable", "log_unreadable", "database_unavailable"}
+
+LARGEST_BODY = 10 * 1024 * 1024
 
 # A new job need not have these.
 NOT_EVERY_JOB = {"no_webhook", "no_script_yet", "no_log_yet", "attempt_not_found"}
@@ -141,6 +143,9 @@ def filter_failure(context, failure, case, response):
     kind = type(failure).__name__
     if kind == "ServerError":
         return not (response.status_code in (502, 503) and problem.get("code") in AWAY)
+    if kind == "AcceptedNegativeData":
+        # RFC 9110: what is longer than every limit can be larger than the largest body, too.
+        return not (response.status_code == 413 and len(response.request.body or "") > LARGEST_BODY)
     if kind == "EnsureResourceAvailability":
         return problem.get("code") not in NOT_EVERY_JOB
     if kind == "RejectedPositiveData":
