@@ -5,7 +5,10 @@ use std::{
     env, fs,
     path::PathBuf,
     process::{Command, Output},
+    time::Duration,
 };
+
+use crate::service::comes_true;
 
 /// The settings that `sandbox up` wrote.
 pub(crate) struct Sandbox {
@@ -125,6 +128,20 @@ impl Sandbox {
     pub(crate) fn who_holds_what(&self) -> String {
         self.try_login("login1", "squeue -a -o '%i %u %j %P %T %D %N %S %r'; sinfo -N -o '%N %P %T %C %E'")
             .unwrap_or_else(|error| error)
+    }
+
+    /// The jobs that a test leaves to the next one. They are canceled. A short job may end first.
+    pub(crate) fn jobs_left(&self) -> Vec<String> {
+        let mut left = Vec::new();
+        let none_is_left = comes_true(Duration::from_mins(1), || {
+            let queue = self.login("squeue --me -h -o '%i %j %T %r'");
+            left = queue.lines().filter(|row| !row.contains(" COMPLETING ")).map(str::to_owned).collect();
+            left.is_empty()
+        });
+        if !none_is_left {
+            self.login("scancel --me");
+        }
+        left
     }
 
     /// How many logins the login hosts have accepted so far.

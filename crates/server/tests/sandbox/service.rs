@@ -257,10 +257,13 @@ impl Service {
 impl Drop for Service {
     #[expect(clippy::print_stderr, reason = "shown with the reason why the test failed")]
     fn drop(&mut self) {
-        if self.child.is_some() {
+        let was_up = self.child.is_some();
+        if was_up {
             self.stop();
         }
-        if std::thread::panicking() {
+        let passed = !std::thread::panicking();
+        let left = if was_up && passed { self.sandbox.jobs_left() } else { vec![] };
+        if !passed {
             eprintln!("{}", self.sandbox.who_holds_what());
             let log = self.log_text();
             let last: Vec<_> = log.lines().filter(|line| !line.contains("DEBUG")).collect();
@@ -270,6 +273,7 @@ impl Drop for Service {
         }
         let (base, name) = self.database_url.rsplit_once('/').unwrap();
         sql(&format!("{base}/postgres"), &format!("drop database if exists {name} with (force)"));
+        assert!(left.is_empty(), "the test leaves jobs, which disturb the next one: {left:?}");
     }
 }
 

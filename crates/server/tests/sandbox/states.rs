@@ -241,6 +241,11 @@ fn a_job_that_slurm_requeues_at_its_start_and_holds_is_submitted_again() {
     assert_eq!((&ended["status"], &ended["retry_count"]), (&json!("Done"), &json!(1)), "{ended}");
     assert_ne!(slurm_id(&ended), name);
     assert_eq!(service.wait_ended(&first)["status"], "Done");
+    // Whoever releases it would start the job a second time, so the service cancels it.
+    let queue = || service.sandbox.login("squeue --me -h -o %i");
+    until("the cancellation of the held job", Duration::from_mins(2), || {
+        !queue().lines().any(|one| one == name)
+    });
 }
 
 #[test]
