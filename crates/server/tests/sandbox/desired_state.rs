@@ -15,6 +15,11 @@ fn base(service: &Service) -> String {
     service.sandbox.var("SLURM_BASE_RESULTS_DIR").to_owned()
 }
 
+/// The files of a job. `find` fails if a directory is deleted while it looks.
+fn found(service: &Service, test: &str, id: &str) -> Result<String, String> {
+    service.sandbox.try_login("login1", &format!("find {} {test} '*{id}*'", base(service)))
+}
+
 #[test]
 fn a_paused_training_resumes_from_its_checkpoint() {
     let service = Service::start();
@@ -89,14 +94,16 @@ fn deleting_a_job_with_its_artifacts_leaves_no_files() {
     service.wait_ended(&id);
     let kept = service.submit(&command("true"));
     service.wait_ended(&kept);
-    let find = |id: &str| service.sandbox.login(&format!("find {} -name '*{id}*'", base(&service)));
-    assert!(find(&id).contains("results/"), "{}", find(&id));
+    let find = |id: &str| found(&service, "-name", id);
+    assert!(find(&id).unwrap().contains("results/"), "{:?}", find(&id));
     assert_eq!(service.delete(&format!("/jobs/{id}?artifacts=true")).status, 204);
     assert_eq!(service.get(&format!("/jobs/{id}")).status, 404);
-    until("its files to be gone", std::time::Duration::from_secs(30), || find(&id).is_empty());
-    assert!(!find(&kept).is_empty(), "what is of others stays");
+    until("its files to be gone", std::time::Duration::from_secs(30), || {
+        find(&id).is_ok_and(|rest| rest.is_empty())
+    });
+    assert!(!find(&kept).unwrap().is_empty(), "what is of others stays");
     assert_eq!(service.delete(&format!("/jobs/{kept}")).status, 204);
-    assert!(!find(&kept).is_empty(), "without artifacts the files stay");
+    assert!(!find(&kept).unwrap().is_empty(), "without artifacts the files stay");
     let jobs: Value = service.get("/jobs").json();
     assert!(!jobs.to_string().contains(&kept), "{jobs}");
 }
@@ -112,9 +119,9 @@ fn a_results_directory_from_before_the_job_survives_its_deletion() {
     assert_eq!(service.submit(&job), id);
     service.wait_ended(&id);
     assert_eq!(service.delete(&format!("/jobs/{id}?artifacts=true")).status, 204);
-    let find = || service.sandbox.login(&format!("find {} -path '*{id}*'", base(&service)));
     let left = format!("{results}\n{results}/precious");
-    until("the rest to be gone", std::time::Duration::from_secs(30), || find().trim() == left);
+    let only_that_is_left = || found(&service, "-path", &id).is_ok_and(|rest| rest.trim() == left);
+    until("the rest to be gone", std::time::Duration::from_secs(30), only_that_is_left);
 }
 
 #[test]
