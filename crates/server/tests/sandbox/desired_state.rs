@@ -98,9 +98,7 @@ fn deleting_a_job_with_its_artifacts_leaves_no_files() {
     assert!(find(&id).unwrap().contains("results/"), "{:?}", find(&id));
     assert_eq!(service.delete(&format!("/jobs/{id}?artifacts=true")).status, 204);
     assert_eq!(service.get(&format!("/jobs/{id}")).status, 404);
-    until("its files to be gone", std::time::Duration::from_secs(30), || {
-        find(&id).is_ok_and(|rest| rest.is_empty())
-    });
+    until("its files to be gone", Duration::from_secs(30), || find(&id).is_ok_and(|rest| rest.is_empty()));
     assert!(!find(&kept).unwrap().is_empty(), "what is of others stays");
     assert_eq!(service.delete(&format!("/jobs/{kept}")).status, 204);
     assert!(!find(&kept).unwrap().is_empty(), "without artifacts the files stay");
@@ -121,7 +119,7 @@ fn a_results_directory_from_before_the_job_survives_its_deletion() {
     assert_eq!(service.delete(&format!("/jobs/{id}?artifacts=true")).status, 204);
     let left = format!("{results}\n{results}/precious");
     let only_that_is_left = || found(&service, "-path", &id).is_ok_and(|rest| rest.trim() == left);
-    until("the rest to be gone", std::time::Duration::from_secs(30), only_that_is_left);
+    until("the rest to be gone", Duration::from_secs(30), only_that_is_left);
 }
 
 #[test]
