@@ -11,6 +11,7 @@ mod directives;
 mod env_file;
 pub mod launcher;
 mod parts;
+mod place;
 mod service;
 
 use std::{collections::BTreeSet, fmt::Write};
@@ -22,11 +23,12 @@ use component::Table;
 use launcher::Start;
 
 pub use chain::Chain;
-pub use component::{BEGIN_MARK, Component, Container, Log, OnWarning, Place};
+pub use component::{BEGIN_MARK, Component, Log, OnWarning};
 pub use conversion::conversion;
 pub use directives::Directives;
 pub use env_file::{env_text, is_of_bash, is_of_hooks};
 pub use parts::{Kind, Nodes, Value};
+pub use place::{Container, Place};
 pub use service::{Probe, ServiceRules};
 
 /// The exit code of a component whose port is taken on its node.
