@@ -116,6 +116,9 @@ pub(super) fn kinds() -> Vec<(&'static str, BatchScript)> {
     let mut apptainer = base();
     apptainer.components[0].place =
         Place::Apptainer(Container { image: "docker://nvcr.io/nvidia/tao:6".to_owned(), ..container() });
+    let mut apptainer_on_two_nodes = apptainer.clone();
+    apptainer_on_two_nodes.directives.nodes = 2;
+    apptainer_on_two_nodes.components[0].nodes.count = 2;
     let shared = BatchScript { port: None, ..launched(torchrun(Rendezvous::Static)) };
     let mut array = launched(Plain);
     array.directives.array = Some(("0-9".parse().unwrap(), Some(4)));
@@ -134,6 +137,7 @@ pub(super) fn kinds() -> Vec<(&'static str, BatchScript)> {
         ("ray", launched(ray(Bootstrap::Steps))),
         ("ray_symmetric_run", launched(ray(Bootstrap::SymmetricRun))),
         ("apptainer", apptainer),
+        ("apptainer_on_two_nodes", apptainer_on_two_nodes),
         ("service_and_steps", with_service()),
         ("components_of_their_own", components_of_their_own()),
         ("watched_services", watched_services()),

@@ -168,11 +168,18 @@ impl Component {
             lines[0].extend([format!("--output={log}.out"), format!("--error={log}.err")]);
             lines[0].push("--open-mode=append".to_owned());
         }
-        lines[2].extend(entry);
-        lines[2].push(format!("bash -c \"$_tao_task\" task \"$_tao_state\" {name}"));
-        lines.extend(self.setup(start, table, script)?);
         let several = script.directives.nodes > 1 || tasks > 1;
-        let mut program = vec![if several { "--run" } else { "--exec" }.to_owned()];
+        let enter = format!("bash -c \"$_tao_task\" task \"$_tao_state\" {name}");
+        let waits_outside = several && !entry.is_empty();
+        if waits_outside {
+            // Once a signal has ended a task, srun drops what it has not read of any (step_launch.c of Slurm), such as why the first
+            // one failed. So no task is a program that is still making its container.
+            lines[2].extend([enter.clone(), "--several --run".to_owned()]);
+        }
+        lines[2].extend(entry);
+        lines[2].push(enter);
+        lines.extend(self.setup(start, table, script)?);
+        let mut program = vec![if several && !waits_outside { "--run" } else { "--exec" }.to_owned()];
         for word in &start.program {
             program.push(quoted("the command", word)?);
         }

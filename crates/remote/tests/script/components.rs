@@ -1,6 +1,6 @@
 //! Jobs of several components: concurrent steps, of which one ends the others when it fails, steps in order, and services.
 
-use std::{collections::BTreeMap, fs};
+use std::{collections::BTreeMap, fs, os::unix::fs::PermissionsExt};
 
 use remote::{BatchScript, Component, Container, Kind, Log, Nodes, Place, Value};
 
@@ -160,6 +160,22 @@ fn the_code_is_that_of_the_first_task_to_fail_and_not_of_those_killed_because_of
     let output = node.run(&script(&node, text), 42, 0);
     assert_eq!(output.status.code(), Some(7), "{}", stderr(&output));
     assert!(stderr(&output).contains("the step rollout has ended with code 7"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_signal_to_a_task_whose_container_is_being_made_is_waited_out() {
+    let node = Node::new();
+    std::fs::write(node.file("highest"), "143").unwrap();
+    // The real one dies of a signal while it pulls its image.
+    let program = "#!/bin/bash\nkill -TERM \"$PPID\"\nexit 255\n";
+    fs::write(node.file("bin/apptainer"), program).unwrap();
+    fs::set_permissions(node.file("bin/apptainer"), fs::Permissions::from_mode(0o755)).unwrap();
+    let image = "docker://registry/a:1".to_owned();
+    let container = Container { image, mounts: Vec::new(), hook_env: BTreeMap::new(), home: None };
+    let mut script = on_nodes(node.script(&["true"]), 2);
+    script.components[0].place = Place::Apptainer(container);
+    let output = node.run(&script, 42, 0);
+    assert_eq!(output.status.code(), Some(255), "{}", stderr(&output));
 }
 
 #[test]
